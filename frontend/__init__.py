@@ -1,0 +1,1 @@
+"""The language: programs become operations on branches."""

@@ -1,0 +1,1 @@
+"""Where programs run: `local` in this process, `scripted` for tests."""

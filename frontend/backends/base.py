@@ -1,0 +1,100 @@
+"""The branch protocol: what a backend must do for a program. Everything is async; a branch is an int.
+
+extend appends and computes nothing. fork copies a branch, O(1) whatever its length. generate streams. choose scores.
+release gives the branch back. Operations carry only what is new: no text is sent twice.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Sequence
+from typing import Literal, Protocol
+
+import msgspec
+
+from ...grammars.constraint import Constraint
+
+Branch = int
+
+
+class LiteralText(msgspec.Struct, frozen=True, tag="text"):
+    text: str
+
+
+class RoleOpen(msgspec.Struct, frozen=True, tag="open"):
+    role: str
+
+
+class RoleClose(msgspec.Struct, frozen=True, tag="close"):
+    role: str
+
+
+Piece = LiteralText | RoleOpen | RoleClose
+
+
+class GenerateSpec(msgspec.Struct, frozen=True, kw_only=True):
+    """seed None: a fresh random one. stop: the answer is cut before the earliest of these strings."""
+
+    max_tokens: int
+    temperature: float = 1.0
+    top_k: int = 0
+    top_p: float = 1.0
+    min_p: float = 0.0
+    seed: int | None = None
+    stop: tuple[str, ...] = ()
+    constraint: Constraint | None = None
+
+
+class Usage(msgspec.Struct, frozen=True):
+    """Tokens: of the branch when the call began, of them reused, of them computed, generated, of them forced."""
+
+    prompt: int = 0
+    cached: int = 0
+    computed: int = 0
+    generated: int = 0
+    forced: int = 0
+
+
+class Chunk(msgspec.Struct, frozen=True):
+    text: str
+
+
+class Answer(msgspec.Struct, frozen=True):
+    """The whole text. closed: the budget ended a constrained answer early; it still fits its constraint."""
+
+    text: str
+    finish: Literal["stop", "length"]
+    usage: Usage = Usage()
+    stop: str | None = None
+    closed: bool = False
+
+
+class Scores(msgspec.Struct, frozen=True):
+    """totals[k]: log-probability of choice k. best: the first maximum."""
+
+    totals: tuple[float, ...]
+    best: int
+    usage: Usage = Usage()
+
+
+class Backend(Protocol):
+    """One session: the owner of its branches. Closing it frees everything. All calls come from one event loop."""
+
+    async def open(self) -> None: ...
+
+    async def branch(self) -> Branch: ...
+
+    async def extend(self, branch: Branch, pieces: Sequence[Piece]) -> None: ...
+
+    async def fork(self, branch: Branch, count: int) -> list[Branch]: ...
+
+    def generate(self, branch: Branch, spec: GenerateSpec) -> AsyncIterator[Chunk | Answer]:
+        """Chunks as they come, then exactly one Answer. Closing the iterator aborts the generation."""
+
+    async def choose(self, branch: Branch, choices: Sequence[str]) -> Scores: ...
+
+    async def prefill(self, branch: Branch) -> Usage:
+        """Compute the branch, so that forks of it share the work."""
+
+    async def release(self, branch: Branch) -> None: ...
+
+    async def close(self) -> None: ...

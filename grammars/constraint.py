@@ -1,0 +1,42 @@
+"""What a caller asks for: one frozen message per kind of constraint, the same in the language, the server and the engine.
+
+Light: the language imports it to build requests. The compiler turns one into a `Grammar`.
+"""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import msgspec
+
+Spacing = Literal["compact", "spaced", "indented"]
+
+
+class JsonSchema(msgspec.Struct, frozen=True, tag="json_schema"):
+    """schema: the schema as JSON text, meaning what the standard says. spacing: compact `{"a":1}`, spaced `{"a": 1}`,
+    or indented by two spaces. strict_keywords: refuse keywords outside the standard instead of noting them."""
+
+    schema: str
+    spacing: Spacing = "compact"
+    strict_keywords: bool = False
+
+
+class AnyObject(msgspec.Struct, frozen=True, tag="json_object"):
+    """Any JSON object."""
+
+    spacing: Spacing = "compact"
+
+
+class Regex(msgspec.Struct, frozen=True, tag="regex"):
+    """The whole text matches `pattern` (ECMA-262 with the u flag)."""
+
+    pattern: str
+
+
+class Choices(msgspec.Struct, frozen=True, tag="choices"):
+    """The whole text is one of `options`."""
+
+    options: tuple[str, ...]
+
+
+Constraint = JsonSchema | AnyObject | Regex | Choices

@@ -1,0 +1,102 @@
+"""The compiled form of a constraint: rules over bytes that call each other, each with at most one register.
+
+A grammar is a recursive transition network. A rule is a byte automaton; besides byte edges it has call edges, which run
+another rule and go on in the target state. A rule's activation (its frame) owns one small register, which carries what
+would otherwise multiply the states: how many characters or items were written, or which property may come next. Edges
+name an action on the register; an action may block the edge.
+
+A frame's register starts at 0. A byte edge applies its action when the byte is read; a call edge when the callee
+returns. A frame may return when its state is final and the register allows it.
+
+This is what the compiler hands over, so it is plain data: frozen, serialisable with msgspec, checked by `verify`.
+Nothing in it depends on a vocabulary.
+"""
+
+from __future__ import annotations
+
+from array import array
+
+import msgspec
+
+IR_VERSION = 1
+
+# Actions on the register of the frame that owns the edge. KEY + j: property j (0-based) was chosen.
+NOTHING = 0
+COUNT = 1  # one more character or item: blocked at Counter.maximum
+OPEN_KEY = 2  # a free key begins: the edge of its opening quote
+CLOSE_KEY = 3  # a free key ends: the edge of its closing quote; blocked when the object has that key already
+KEY = 16
+
+
+class Counter(msgspec.Struct, frozen=True, tag="counter"):
+    """Counts COUNT actions. A final state returns only when minimum <= register <= maximum (None: no upper bound)."""
+
+    minimum: int
+    maximum: int | None
+
+
+class Order(msgspec.Struct, frozen=True, tag="order"):
+    """The properties of an object, written in order. The register is the least index that may still be written.
+
+    KEY + j is allowed iff register <= j and no required index lies in [register, j); it sets the register to j + 1.
+    A final state returns, and OPEN_KEY is allowed, only when no required index is >= register; OPEN_KEY sets the
+    register to len(required), so that declared names never follow free ones.
+    `distinct`: the frame also remembers its free keys (the bytes between the edges OPEN_KEY and CLOSE_KEY, exclusive),
+    and CLOSE_KEY is blocked for one that was written before. Free keys have one spelling each.
+    """
+
+    required: tuple[bool, ...]
+    distinct: bool
+
+
+class Call(msgspec.Struct, frozen=True, array_like=True):
+    """In state `source`, run `rule`, then go on in `target`; `action` is applied on return."""
+
+    source: int
+    rule: int
+    target: int
+    action: int = NOTHING
+
+
+class Rule(msgspec.Struct, frozen=True):
+    """One automaton. State 0 is its start.
+
+    edges: little-endian int32 quintuples (source, low, high, target, action): bytes low..high inclusive. From one
+    state no two byte edges overlap. Calls of one state may compete with each other, with byte edges and with finality:
+    the engine follows them all.
+    finals: states in which the rule may return. No rule accepts the empty text except the start rule; no rule calls
+    itself, directly or not, before it has read a byte (the compiler removes left recursion).
+    name: for messages ("object at #/properties/a"). pointer: where in the source it comes from.
+    """
+
+    name: str
+    pointer: str
+    states: int
+    edges: bytes
+    calls: tuple[Call, ...]
+    finals: tuple[int, ...]
+    register: Counter | Order | None = None
+
+
+class Grammar(msgspec.Struct, frozen=True):
+    """rules[start] is the root. notes: keywords outside the standard that constrain nothing, with their pointers."""
+
+    rules: tuple[Rule, ...]
+    start: int
+    notes: tuple[str, ...] = ()
+    version: int = IR_VERSION
+
+
+def pack_edges(edges: list[tuple[int, int, int, int, int]]) -> bytes:
+    """Quintuples (source, low, high, target, action) as the bytes that Rule.edges holds."""
+    flat = array("i", [number for edge in edges for number in edge])
+    if flat.itemsize != 4:
+        raise RuntimeError("array('i') is not 32 bits wide on this platform")
+    return flat.tobytes()
+
+
+def unpack_edges(packed: bytes) -> list[tuple[int, int, int, int, int]]:
+    """The inverse of pack_edges."""
+    flat = array("i")
+    flat.frombytes(packed)
+    return list(zip(flat[0::5], flat[1::5], flat[2::5], flat[3::5], flat[4::5], strict=True))

@@ -1,0 +1,1 @@
+"""Operations on tensors: one op a file, each with its contract and its torch reference. Imports no other room."""

@@ -1,0 +1,93 @@
+"""What crosses the border of the session layer: pieces of a branch, what to generate, what came back."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+from ..grammars.constraint import Constraint
+from .messages import TokenLogprob, Usage
+
+BranchId = int
+
+
+@dataclass(frozen=True, slots=True)
+class Text:
+    """Literal text. Special tokens in it stay text. Adjacent literals are one text."""
+
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Opening:
+    """The template's opening of a role (with the default system prompt, when the template adds one there)."""
+
+    role: str
+
+
+@dataclass(frozen=True, slots=True)
+class Closing:
+    """The template's closing of a role."""
+
+    role: str
+
+
+@dataclass(frozen=True, slots=True)
+class TokenIds:
+    """Token ids as they are."""
+
+    ids: tuple[int, ...]
+
+
+Piece = Text | Opening | Closing | TokenIds
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GenerateSpec:
+    """max_tokens: budget of the answer. seed None: a fresh random one. stop: strings that end the answer; the text is
+    cut before the earliest. constraint: what the answer must fit (not together with `stop`)."""
+
+    max_tokens: int
+    temperature: float = 1.0
+    top_k: int = 0
+    top_p: float = 1.0
+    min_p: float = 0.0
+    seed: int | None = None
+    stop: tuple[str, ...] = ()
+    ignore_end: bool = False
+    logprobs: int | None = None
+    constraint: Constraint | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Chunk:
+    """New text of an answer: whole characters only, and nothing that may still become a stop string."""
+
+    text: str
+    tokens: tuple[int, ...] = ()
+    logprobs: tuple[TokenLogprob, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """finish: 'stop' (end token, stop string or complete grammar) or 'length'. stop: the stop string that was met.
+    closed: the budget ended a constrained answer early; it still fits its constraint."""
+
+    text: str
+    tokens: tuple[int, ...]
+    finish: Literal["stop", "length"]
+    usage: Usage
+    stop: str | None = None
+    closed: bool = False
+    logprobs: tuple[TokenLogprob, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Scores:
+    """totals[k]: log-probability of choice k given the branch, summed over its tokens. best: the first maximum."""
+
+    totals: tuple[float, ...]
+    tokens: tuple[tuple[int, ...], ...]
+    logprobs: tuple[tuple[float, ...], ...]
+    best: int
+    usage: Usage

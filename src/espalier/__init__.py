@@ -1,0 +1,1 @@
+"""Espalier: a prefix-caching runtime for structured-generation programs."""
