@@ -1,0 +1,41 @@
+# Five commands: demo, test, check, bench, soak. Each sets up what it needs in .venv.
+# Another index or pip option: make demo PIP_ARGS="--index-url https://..."
+
+PYTHON ?= python3
+PIP_ARGS ?=
+VENV := .venv
+RUN := $(VENV)/bin/python
+
+.PHONY: demo test check bench soak clean
+
+demo: $(VENV)/.run
+	$(RUN) examples/extract.py
+
+test: $(VENV)/.test
+	$(RUN) -m pytest
+
+check: $(VENV)/.test
+	$(RUN) -m ruff check .
+	$(RUN) -m mypy src/espalier
+	$(RUN) -m pytest tests/test_layout.py
+
+bench: $(VENV)/.test
+	$(RUN) -m bench
+
+soak: $(VENV)/.test
+	$(RUN) -m pytest -m slow --timeout 1800
+
+$(VENV)/bin/python:
+	$(PYTHON) -m venv $(VENV)
+
+$(VENV)/.run: $(VENV)/bin/python pyproject.toml constraints.txt
+	$(RUN) -m pip install --disable-pip-version-check -q -e . -c constraints.txt $(PIP_ARGS)
+	touch $@
+
+$(VENV)/.test: $(VENV)/.run
+	$(RUN) -m pip install --disable-pip-version-check -q -e '.[test]' -c constraints.txt $(PIP_ARGS)
+	touch $@
+
+clean:
+	rm -rf $(VENV) build .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	find . -name __pycache__ -not -path './.git/*' -prune -exec rm -rf {} +

@@ -1,0 +1,155 @@
+"""The command line: models, serve, grammar. Every import of a room is inside its command, so that --help is quick."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, NoReturn
+
+import typer
+
+if TYPE_CHECKING:
+    from .grammars.ir import Grammar
+
+app = typer.Typer(no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False,
+                  help="A prefix-caching runtime for structured-generation programs.")
+models = typer.Typer(no_args_is_help=True, help="Models by name.")
+grammar = typer.Typer(no_args_is_help=True, help="Constraints, without a model.")
+app.add_typer(models, name="models")
+app.add_typer(grammar, name="grammar")
+
+
+def fail(error: Exception) -> NoReturn:
+    typer.echo(f"error: {error}", err=True)
+    raise typer.Exit(2)
+
+
+@models.command("list")
+def models_list() -> None:
+    """Names that can be given in place of a file."""
+    from .runtime.catalogue import CATALOGUE, cached_path
+
+    for name, entry in CATALOGUE.items():
+        path = cached_path(name)
+        typer.echo(f"{name}\t{entry.description}\t{path if path else 'not fetched'}")
+
+
+@models.command("pull")
+def models_pull(name: str) -> None:
+    """Fetch a model once into the cache."""
+    from .grammars.errors import EspalierError
+    from .runtime.catalogue import resolve
+
+    try:
+        typer.echo(resolve(name, progress=lambda line: typer.echo(line, err=True)))
+    except EspalierError as error:
+        fail(error)
+
+
+@models.command("path")
+def models_path(name: str) -> None:
+    """Where a fetched model lies; an error when it was not fetched."""
+    from .grammars.errors import EspalierError
+    from .runtime.catalogue import cached_path
+
+    try:
+        path = cached_path(name)
+    except EspalierError as error:
+        fail(error)
+    if path is None:
+        fail(EspalierError(f"{name} is not fetched", fix=f"Run: espalier models pull {name}"))
+    typer.echo(path)
+
+
+@app.command()
+def serve(
+    model: str,
+    host: Annotated[str, typer.Option(help="Address to bind.")] = "127.0.0.1",
+    port: Annotated[int, typer.Option(help="Port; 0 picks a free one.")] = 8000,
+    api_key: Annotated[str | None, typer.Option(envvar="ESPALIER_API_KEY", help="Ask callers for this key.")] = None,
+    dtype: Annotated[str, typer.Option(help="float32 or bfloat16.")] = "bfloat16",
+    pages: Annotated[int, typer.Option(help="KV pages of 16 tokens.")] = 2048,
+    context: Annotated[int, typer.Option(help="Most tokens of one conversation; 0: what the model allows.")] = 0,
+    step_tokens: Annotated[int, typer.Option(help="Most tokens computed in one step.")] = 512,
+    threads: Annotated[int, typer.Option(help="CPU threads; 0: all cores.")] = 0,
+    exact: Annotated[bool, typer.Option(help="Answers do not depend on cache and batch, bit for bit.")] = False,
+) -> None:
+    """Answer OpenAI clients."""
+    from .grammars.errors import EspalierError
+    from .runtime.config import engine_config
+    from .runtime.server.serve import serve as run
+
+    try:
+        config = engine_config(dtype=dtype, pages=pages, context=context, step_tokens=step_tokens, threads=threads,
+                               exact=exact)
+        run(model, host=host, port=port, config=config, api_key=api_key)
+    except EspalierError as error:
+        fail(error)
+
+
+def producer(tokenizer: Path | None) -> Callable[[Grammar], Callable[[str], bool]]:
+    """For a grammar, a test whether the text's own tokenization passes its rows (overlays of laws 4 and 5 off)."""
+    from .grammars.compiled import CompiledGrammar
+    from .grammars.rows import MaskTable
+    from .grammars.vocabulary import Vocabulary
+
+    if tokenizer is None:
+        vocabulary = Vocabulary.bytes_only()
+        encode: Callable[[str], list[int]] = lambda text: list(text.encode("utf-8"))  # noqa: E731
+    else:
+        from .runtime.tokenizer_file import vocabulary_of_file
+
+        vocabulary, encode = vocabulary_of_file(tokenizer)
+    table = MaskTable(vocabulary.size)
+
+    def of(compiled_ir: Grammar) -> Callable[[str], bool]:
+        compiled = CompiledGrammar(compiled_ir, vocabulary, table)
+
+        def can_produce(text: str) -> bool:
+            matcher = compiled.matcher(forcing=False, closing=False)
+            try:
+                for token in encode(text):
+                    if not matcher.allows(token):
+                        return False
+                    matcher.accept(token)
+                return matcher.may_end()
+            finally:
+                matcher.close()
+
+        return can_produce
+
+    return of
+
+
+@grammar.command("check")
+def grammar_check(
+    files: Annotated[list[Path], typer.Argument(help="Case files; with --schema, JSON samples.")],
+    schema: Annotated[Path | None, typer.Option(help="Check samples against this schema.")] = None,
+    tokenizer: Annotated[Path | None, typer.Option(help="A tokenizer.json; default: bytes.")] = None,
+    spacing: Annotated[str, typer.Option(help="compact, spaced or indented; with --schema.")] = "compact",
+    as_json: Annotated[bool, typer.Option("--json", help="One JSON object a case.")] = False,
+    complete: Annotated[bool, typer.Option(help="Also fail on refused inputs that no policy allows to refuse.")] = False,
+) -> None:
+    """Compile constraints and say for every sample text whether the engine can produce it."""
+    from .grammars import check
+    from .grammars.errors import EspalierError
+
+    try:
+        produce = producer(tokenizer)
+        if schema is not None:
+            reports = check.check_samples(schema, files, spacing=spacing, produce=produce)
+        else:
+            reports = (check.check_file(path, produce, complete=complete) for path in files)
+        failed = 0
+        for report in reports:
+            typer.echo(json.dumps(report.record(), ensure_ascii=False) if as_json else report.line())
+            failed += bool(report.failures)
+    except EspalierError as error:
+        fail(error)
+    sys.exit(1 if failed else 0)
+
+
+def main() -> None:
+    app()
