@@ -2,18 +2,34 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Literal, get_args
 
 import msgspec
 
+from .errors import InvalidParameter
+
 Dtype = Literal["float32", "bfloat16"]
+
+# Half-open ranges [low, high) of the integer fields.
+RANGES = {
+    "page": (1, 4096),
+    "pages": (2, 1 << 31),
+    "step_tokens": (1, 1 << 20),
+    "max_rows": (1, 1 << 16),
+    "max_waiting": (1, 1 << 24),
+    "context": (0, 1 << 31),
+    "mask_bytes": (1 << 16, 1 << 40),
+    "threads": (0, 1 << 10),
+}
 
 
 class EngineConfig(msgspec.Struct, frozen=True, kw_only=True):
     """page: tokens per page. pages: size of the KV pool. step_tokens: most tokens computed in one step.
     max_rows: most requests computed in one step. max_waiting: requests that may queue; more are refused.
     context: most tokens of one branch (0: what the model allows). exact: law 2 bit for bit (float32 only).
-    mask_bytes: memory of finished mask rows. threads: CPU threads of the executor (0: all cores)."""
+    mask_bytes: memory of finished mask rows. threads: CPU threads of the executor (0: all cores).
+
+    Raises InvalidParameter, which names the field and its range."""
 
     page: int = 16
     pages: int = 2048
@@ -25,3 +41,14 @@ class EngineConfig(msgspec.Struct, frozen=True, kw_only=True):
     exact: bool = False
     mask_bytes: int = 256 << 20
     threads: int = 0
+
+    def __post_init__(self) -> None:
+        for name, (low, high) in RANGES.items():
+            value = getattr(self, name)
+            if not low <= value < high:
+                raise InvalidParameter(f"{name} is {value}", where=name, fix=f"It must be in [{low}, {high}).")
+        if self.dtype not in get_args(Dtype):
+            raise InvalidParameter(f"dtype {self.dtype!r} is unknown", where="dtype",
+                                   fix=f"Use one of {', '.join(get_args(Dtype))}.")
+        if self.exact and self.dtype != "float32":
+            raise InvalidParameter("exact mode computes in float32", where="exact", fix="Set dtype to float32.")

@@ -6,7 +6,7 @@ import json
 import sys
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, NoReturn
+from typing import TYPE_CHECKING, Annotated, Literal, NoReturn
 
 import typer
 
@@ -69,7 +69,7 @@ def serve(
     host: Annotated[str, typer.Option(help="Address to bind.")] = "127.0.0.1",
     port: Annotated[int, typer.Option(help="Port; 0 picks a free one.")] = 8000,
     api_key: Annotated[str | None, typer.Option(envvar="ESPALIER_API_KEY", help="Ask callers for this key.")] = None,
-    dtype: Annotated[str, typer.Option(help="float32 or bfloat16.")] = "bfloat16",
+    dtype: Annotated[Literal["float32", "bfloat16"], typer.Option(help="Arithmetic of the model.")] = "bfloat16",
     pages: Annotated[int, typer.Option(help="KV pages of 16 tokens.")] = 2048,
     context: Annotated[int, typer.Option(help="Most tokens of one conversation; 0: what the model allows.")] = 0,
     step_tokens: Annotated[int, typer.Option(help="Most tokens computed in one step.")] = 512,
@@ -78,12 +78,12 @@ def serve(
 ) -> None:
     """Answer OpenAI clients."""
     from .grammars.errors import EspalierError
-    from .runtime.config import engine_config
+    from .runtime.config import EngineConfig
     from .runtime.server.serve import serve as run
 
     try:
-        config = engine_config(dtype=dtype, pages=pages, context=context, step_tokens=step_tokens, threads=threads,
-                               exact=exact)
+        config = EngineConfig(dtype=dtype, pages=pages, context=context, step_tokens=step_tokens, threads=threads,
+                              exact=exact)
         run(model, host=host, port=port, config=config, api_key=api_key)
     except EspalierError as error:
         fail(error)
@@ -130,7 +130,7 @@ def grammar_check(
     tokenizer: Annotated[Path | None, typer.Option(help="A tokenizer.json; default: bytes.")] = None,
     spacing: Annotated[str, typer.Option(help="compact, spaced or indented; with --schema.")] = "compact",
     as_json: Annotated[bool, typer.Option("--json", help="One JSON object a case.")] = False,
-    complete: Annotated[bool, typer.Option(help="Also fail on refused inputs that no policy allows to refuse.")] = False,
+    complete: Annotated[bool, typer.Option(help="Also fail on inputs refused without a policy for it.")] = False,
 ) -> None:
     """Compile constraints and say for every sample text whether the engine can produce it."""
     from .grammars import check
