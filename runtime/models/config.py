@@ -1,0 +1,101 @@
+"""The shape of a model, read from its file. What this runtime does not compute is refused by name, never ignored."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+from ..errors import WeightsError
+from ..gguf import GGUFFile
+
+_FROM_TRAINING = "Use a model without it."
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LlamaConfig:
+    """layers: blocks. width: of the residual stream. ffn: width of the feed-forward's inside. context: most positions
+    the model was trained for. tied: the output matrix is the embedding."""
+
+    layers: int
+    width: int
+    heads: int
+    kv_heads: int
+    head_dim: int
+    ffn: int
+    vocab: int
+    context: int
+    rope_theta: float
+    rms_eps: float
+    tied: bool
+
+
+def llama_config(gguf: GGUFFile) -> LlamaConfig:
+    """Raises WeightsError for another architecture, for variants of it that are not computed here (scaled RoPE,
+    experts, partial rotation), and for numbers that do not fit together."""
+    architecture = gguf.text("general.architecture")
+    if architecture != "llama":
+        raise WeightsError(
+            f"the architecture {architecture[:80]!r} is not supported", where="general.architecture",
+            fix="This runtime reads 'llama'.",
+        )
+    _refuse_variants(gguf)
+    width = gguf.integer("llama.embedding_length", 1)
+    heads = gguf.integer("llama.attention.head_count", 1)
+    config = LlamaConfig(
+        layers=gguf.integer("llama.block_count", 1, 10_000),
+        width=width,
+        heads=heads,
+        kv_heads=_optional(gguf, "llama.attention.head_count_kv", heads),
+        head_dim=_optional(gguf, "llama.attention.key_length", width // heads),
+        ffn=gguf.integer("llama.feed_forward_length", 1),
+        vocab=_vocabulary(gguf),
+        context=gguf.integer("llama.context_length", 1),
+        rope_theta=gguf.number("llama.rope.freq_base") if "llama.rope.freq_base" in gguf.metadata else 10_000.0,
+        rms_eps=gguf.number("llama.attention.layer_norm_rms_epsilon"),
+        tied="output.weight" not in gguf.tensors,
+    )
+    _check(gguf, config)
+    return config
+
+
+def _optional(gguf: GGUFFile, key: str, default: int) -> int:
+    return gguf.integer(key, 1) if key in gguf.metadata else default
+
+
+def _vocabulary(gguf: GGUFFile) -> int:
+    """The rows of the embedding."""
+    shape = gguf.info("token_embd.weight").shape
+    if len(shape) != 2:
+        raise WeightsError("the embedding is not a matrix", where="tensor token_embd.weight")
+    return shape[0]
+
+
+def _refuse_variants(gguf: GGUFFile) -> None:
+    scaling = gguf.metadata.get("llama.rope.scaling.type", "none")
+    if scaling != "none":
+        raise WeightsError(
+            f"RoPE scaling of type {scaling!r} is not supported", where="llama.rope.scaling.type", fix=_FROM_TRAINING
+        )
+    for key in ("llama.rope.scale_linear", "llama.rope.scaling.factor"):
+        if gguf.metadata.get(key, 1.0) not in (0.0, 1.0):
+            raise WeightsError("scaled RoPE is not supported", where=key, fix=_FROM_TRAINING)
+    if "rope_freqs.weight" in gguf.tensors:
+        raise WeightsError("RoPE frequency factors are not supported", where="tensor rope_freqs.weight",
+                           fix=_FROM_TRAINING)
+    if gguf.metadata.get("llama.expert_count", 0) != 0:
+        raise WeightsError("mixtures of experts are not supported", where="llama.expert_count", fix=_FROM_TRAINING)
+
+
+def _check(gguf: GGUFFile, config: LlamaConfig) -> None:
+    if config.heads % config.kv_heads:
+        raise WeightsError(f"{config.heads} heads cannot share {config.kv_heads} kv heads",
+                           where="llama.attention.head_count_kv")
+    if config.head_dim % 2 or config.head_dim < 2:
+        raise WeightsError(f"heads of {config.head_dim} values cannot be rotated", where="llama.attention.key_length")
+    for key in ("llama.attention.value_length", "llama.rope.dimension_count"):
+        if _optional(gguf, key, config.head_dim) != config.head_dim:
+            raise WeightsError(f"it differs from the head's {config.head_dim}, which is not supported", where=key)
+    if not 1 <= config.rope_theta < math.inf:
+        raise WeightsError(f"RoPE cannot turn with base {config.rope_theta}", where="llama.rope.freq_base")
+    if not 0 < config.rms_eps < 1:
+        raise WeightsError(f"{config.rms_eps} is no epsilon", where="llama.attention.layer_norm_rms_epsilon")
