@@ -1,0 +1,148 @@
+"""Text to token ids and back, rebuilt from a GGUF file's own vocabulary and merges (byte-level BPE).
+
+Special tokens are kept out of the encoder's vocabulary: text that spells one is encoded as the ordinary text it is.
+Only `encode_template` and `parts`, made for template text, turn such strings into their ids.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+
+import tokenizers
+from tokenizers.models import BPE
+
+from ..grammars.errors import MissingByte
+from .errors import InvalidParameter, TokenizerError
+from .gguf import GGUFFile
+from .pretokenizers import PRE_TOKENIZERS
+from .vocabulary import Vocabulary, read_vocabulary
+
+Part = str | int
+"""Of template text: plain text, or the id of a special token."""
+
+
+class Tokenizer:
+    """Thread-safe and immutable.
+
+    token_bytes[id]: the bytes an id stands for; b"" for special and unused ids. special_ids: never allowed in
+    constrained text. stop_ids: end of sequence, of turn, of message. bos_id: None when there is none; add_bos: whether
+    a fresh prompt begins with it (`prefix` is then that id; `encode` never adds it)."""
+
+    def __init__(self, vocabulary: Vocabulary) -> None:
+        """Raises TokenizerError."""
+        kind = PRE_TOKENIZERS[vocabulary.pre]
+        self.vocab_size = len(vocabulary.texts)
+        self.token_bytes = list(vocabulary.token_bytes)
+        self.specials = dict(vocabulary.specials)
+        self.special_ids = frozenset(vocabulary.special_ids)
+        self.stop_ids = frozenset(vocabulary.stop_ids)
+        self.bos_id = vocabulary.bos_id
+        self.eos_id = vocabulary.eos_id
+        self.add_bos = vocabulary.bos_id is not None and (
+            kind.add_bos if vocabulary.add_bos is None else vocabulary.add_bos
+        )
+        self.prefix = (vocabulary.bos_id,) if self.add_bos and vocabulary.bos_id is not None else ()
+        self._encoder = _encoder(vocabulary)
+        self._known_bytes = bytes(token[0] for token in self.token_bytes if len(token) == 1)
+        self._user_defined = dict(vocabulary.user_defined)
+        self._user_pattern = _pattern(self._user_defined)
+        self._special_pattern = _pattern(self.specials)
+
+    @classmethod
+    def from_gguf(cls, gguf: GGUFFile) -> Tokenizer:
+        """Raises TokenizerError, or WeightsError when a key is missing or of the wrong type."""
+        return cls(read_vocabulary(gguf))
+
+    def encode(self, text: str) -> list[int]:
+        """All of `text` as ordinary text. Raises MissingByte when the vocabulary cannot spell it, InvalidParameter
+        when it is not Unicode text (a lone surrogate)."""
+        self._check_spellable(text)
+        if self._user_pattern is None:
+            return self._encode_ordinary(text)
+        ids: list[int] = []
+        for part in _split(text, self._user_pattern, self._user_defined):
+            ids += [part] if isinstance(part, int) else self._encode_ordinary(part)
+        return ids
+
+    def parts(self, text: str) -> tuple[Part, ...]:
+        """Template text cut at its special strings, each of them as its id. No empty text, no two texts in a row."""
+        if self._special_pattern is None:
+            return (text,) if text else ()
+        return tuple(_split(text, self._special_pattern, self.specials))
+
+    def encode_parts(self, parts: Iterable[Part]) -> list[int]:
+        """Texts in a row are encoded as one. Raises like `encode`."""
+        ids: list[int] = []
+        texts: list[str] = []
+        for part in parts:
+            if isinstance(part, str):
+                texts.append(part)
+                continue
+            ids += self.encode("".join(texts))
+            texts.clear()
+            ids.append(part)
+        return ids + self.encode("".join(texts))
+
+    def encode_template(self, text: str) -> list[int]:
+        """Special strings in `text` become special ids. Never for text of users."""
+        return self.encode_parts(self.parts(text))
+
+    def bytes_of(self, ids: Sequence[int]) -> bytes:
+        """Raises InvalidParameter for an id outside of the vocabulary."""
+        for place, token in enumerate(ids):
+            if not 0 <= token < self.vocab_size:
+                raise InvalidParameter(f"token id {token} is outside of 0..{self.vocab_size - 1}", where=f"ids/{place}")
+        return b"".join([self.token_bytes[token] for token in ids])
+
+    def decode(self, ids: Sequence[int]) -> str:
+        """Special ids give nothing; bytes that are no UTF-8 give U+FFFD."""
+        return self.bytes_of(ids).decode(errors="replace")
+
+    def _encode_ordinary(self, text: str) -> list[int]:
+        return self._encoder.encode(text, add_special_tokens=False).ids
+
+    def _check_spellable(self, text: str) -> None:
+        try:
+            raw = text.encode()
+        except UnicodeEncodeError as error:
+            raise InvalidParameter(
+                "the text holds a lone surrogate, which is not Unicode text", where=f"character {error.start}",
+                fix="Decode the input as UTF-8 first.",
+            ) from error
+        missing = raw.translate(None, self._known_bytes)
+        if missing:
+            raise MissingByte(
+                f"the model's vocabulary has no token for byte 0x{missing[0]:02X}",
+                where=f"byte {raw.index(missing[0])} of the text", fix="Remove that character or use another model.",
+            )
+
+
+def _encoder(vocabulary: Vocabulary) -> tokenizers.Tokenizer:
+    kind = PRE_TOKENIZERS[vocabulary.pre]
+    try:
+        model = BPE(dict(vocabulary.ordinary), list(vocabulary.merges), ignore_merges=kind.whole_words)
+    except Exception as error:  # the library raises bare Exception
+        raise TokenizerError(f"the merges do not fit the vocabulary: {error}", where="tokenizer.ggml.merges") from error
+    encoder = tokenizers.Tokenizer(model)
+    encoder.pre_tokenizer = kind.build()
+    return encoder
+
+
+def _pattern(strings: Iterable[str]) -> re.Pattern[str] | None:
+    """The longest of the strings at each place; None when there is none."""
+    longest_first = sorted(strings, key=len, reverse=True)
+    return re.compile("|".join(map(re.escape, longest_first))) if longest_first else None
+
+
+def _split(text: str, pattern: re.Pattern[str], ids: dict[str, int]) -> list[Part]:
+    found: list[Part] = []
+    end = 0
+    for match in pattern.finditer(text):
+        if match.start() > end:
+            found.append(text[end : match.start()])
+        found.append(ids[match.group()])
+        end = match.end()
+    if end < len(text):
+        found.append(text[end:])
+    return found
