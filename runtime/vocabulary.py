@@ -115,7 +115,7 @@ def _bytes(token: int, text: str, kind: int) -> bytes:
     if kind != _NORMAL:
         return b""
     try:
-        return text.translate(_TO_LATIN1).encode("latin-1")
+        return byte_level_bytes(text)
     except UnicodeEncodeError as error:
         raise TokenizerError(f"token {token} is not spelled in the byte-level alphabet",
                              where=f"tokenizer.ggml.tokens/{token}") from error
@@ -130,3 +130,8 @@ def _byte_alphabet() -> dict[int, int]:
 
 
 _TO_LATIN1 = _byte_alphabet()
+
+
+def byte_level_bytes(text: str) -> bytes:
+    """The bytes that a byte-level token spells. Raises UnicodeEncodeError when it is spelled otherwise."""
+    return text.translate(_TO_LATIN1).encode("latin-1")

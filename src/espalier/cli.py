@@ -99,9 +99,11 @@ def producer(tokenizer: Path | None) -> Callable[[Grammar], Callable[[str], bool
         vocabulary = Vocabulary.bytes_only()
         encode: Callable[[str], list[int]] = lambda text: list(text.encode("utf-8"))  # noqa: E731
     else:
-        from .runtime.tokenizer_file import vocabulary_of_file
+        from .runtime.tokenizer_file import read_tokenizer_file
 
-        vocabulary, encode = vocabulary_of_file(tokenizer)
+        words = read_tokenizer_file(tokenizer)
+        encode = words.encode
+        vocabulary = Vocabulary(words.tokens, special=words.special, stop=words.stop, encode=encode)
     table = MaskTable(vocabulary.size)
 
     def of(compiled_ir: Grammar) -> Callable[[str], bool]:

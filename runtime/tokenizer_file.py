@@ -1,0 +1,60 @@
+"""The vocabulary of a tokenizer.json, for checking constraints against tokenizers whose model is not here."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+import tokenizers
+
+from .errors import TokenizerError
+from .vocabulary import byte_level_bytes
+
+_BYTE_FALLBACK = re.compile(r"<0x([0-9A-Fa-f]{2})>")
+_WORD_START = "\u2581"
+_END_WORDS = ("<|im_end|>", "<|eot_id|>", "<|endoftext|>", "<|end_of_text|>", "<end_of_turn>", "</s>", "<eos>")
+
+
+@dataclass(frozen=True, slots=True)
+class FileVocabulary:
+    """tokens[id]: the bytes an id stands for, b"" for special and unused ids. stop: the end ids that the file names by
+    one of the usual words. encode: plain text to ids, no specials added."""
+
+    tokens: tuple[bytes, ...]
+    special: frozenset[int]
+    stop: frozenset[int]
+    encode: Callable[[str], list[int]]
+
+
+def read_tokenizer_file(path: Path) -> FileVocabulary:
+    """Byte-level and byte-fallback tokenizers. Raises TokenizerError, which names the file."""
+    try:
+        library = tokenizers.Tokenizer.from_file(str(path))
+        added = json.loads(path.read_text(encoding="utf-8")).get("added_tokens", [])
+    except Exception as error:  # the library raises bare Exception
+        raise TokenizerError(f"not a tokenizer.json: {error}", where=str(path)) from error
+    words = library.get_vocab(with_added_tokens=True)
+    special = {entry["id"] for entry in added if entry["special"]}
+    plain = {entry["id"]: entry["content"].encode() for entry in added if not entry["special"]}
+    spell = byte_level_bytes if _is_byte_level(words) else _word_bytes
+    tokens = [b""] * (max(words.values(), default=-1) + 1)
+    for word, token in words.items():
+        tokens[token] = b"" if token in special else plain[token] if token in plain else spell(word)
+    stop = frozenset(words[word] for word in _END_WORDS if word in words)
+    if not stop:
+        raise TokenizerError("no end token is known by name", where=str(path), fix=f"Known: {', '.join(_END_WORDS)}.")
+    return FileVocabulary(tuple(tokens), frozenset(special), stop,
+                          lambda text: library.encode(text, add_special_tokens=False).ids)
+
+
+def _is_byte_level(words: dict[str, int]) -> bool:
+    """The byte-level alphabet spells the space as U+0120; byte fallback spells bytes as <0x20>."""
+    return "\u0120" in words and "<0x20>" not in words
+
+
+def _word_bytes(word: str) -> bytes:
+    fallback = _BYTE_FALLBACK.fullmatch(word)
+    return bytes([int(fallback[1], 16)]) if fallback else word.replace(_WORD_START, " ").encode()
