@@ -6,7 +6,8 @@
     |   |-- FetchFailed       no network, no pip, no space, wrong hash
     |   |-- WeightsError      a weight file is broken, hostile or of an unsupported kind
     |   |-- TokenizerError    the tokenizer cannot be rebuilt
-    |   `-- TemplateError     the chat template failed, took too long or complained about the messages
+    |   `-- TemplateError     the chat template failed or complained about the messages
+    |       `-- TemplateLimit it passed a limit of time, memory or length, and its process was ended
     |-- RequestError          the request is wrong; nothing was computed
     |   |-- EmptyPrompt
     |   |-- PromptTooLong     prompt and answer pass the context
@@ -43,6 +44,10 @@ class TokenizerError(ModelError):
 
 class TemplateError(ModelError):
     code = "template_error"
+
+
+class TemplateLimit(TemplateError):
+    pass
 
 
 class RequestError(EspalierError):

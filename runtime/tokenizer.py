@@ -88,6 +88,10 @@ class Tokenizer:
         """Special strings in `text` become special ids. Never for text of users."""
         return self.encode_parts(self.parts(text))
 
+    def text_of_special(self, token: int | None) -> str:
+        """The string that template text calls a special token by; "" for None or an ordinary token."""
+        return next((text for text, special in self.specials.items() if special == token), "")
+
     def bytes_of(self, ids: Sequence[int]) -> bytes:
         """Raises InvalidParameter for an id outside of the vocabulary."""
         for place, token in enumerate(ids):
