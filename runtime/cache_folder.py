@@ -10,10 +10,16 @@ from .errors import FetchFailed
 
 
 def default_cache() -> Path:
-    """`espalier` in the user's cache folder (XDG base directories: a relative value is ignored)."""
+    """`espalier` in the user's cache folder (XDG base directories: a relative value is ignored). Raises FetchFailed
+    when this user has no home."""
     named = os.environ.get("XDG_CACHE_HOME", "")
-    base = Path(named) if os.path.isabs(named) else Path.home() / ".cache"
-    return base / "espalier"
+    if os.path.isabs(named):
+        return Path(named) / "espalier"
+    try:
+        return Path.home() / ".cache" / "espalier"
+    except RuntimeError as error:
+        raise FetchFailed("this user has no home folder to keep models in", where="XDG_CACHE_HOME",
+                          fix="Name a cache folder.") from error
 
 
 def private_folder(folder: Path) -> Path:

@@ -39,7 +39,7 @@ class CatalogueEntry:
     size: int
     sha256: str
     licence: str
-    summary: str
+    description: str
 
 
 _ENTRIES = (
@@ -51,7 +51,7 @@ _ENTRIES = (
         size=98_362_432,
         sha256="b179c9523d0e6a0f98a330c7562b682750a6f8c8c15e5bc70ea373728110db53",
         licence="Apache-2.0",
-        summary="SmolLM2 135M Instruct, 4 bits, 8,192 tokens of context",
+        description="SmolLM2 135M Instruct, 4 bits, 8,192 tokens of context",
     ),
 )
 
@@ -69,8 +69,12 @@ def resolve(name_or_path: str, cache: Path | None = None, progress: Progress | N
     return fetch(entry, cache, progress)
 
 
-def cached(entry: CatalogueEntry, cache: Path | None = None) -> Path | None:
-    """Where the model is kept, when it is there whole; fetches nothing. Raises FetchFailed for an unsafe folder."""
+def cached_path(name: str, cache: Path | None = None) -> Path | None:
+    """Where a model of the catalogue is kept, when it is there whole; fetches nothing. Raises UnknownModel, or
+    FetchFailed for an unsafe folder."""
+    entry = CATALOGUE.get(name)
+    if entry is None:
+        raise _unknown(name)
     folder = cache or default_cache()
     if not folder.exists():
         return None
