@@ -1,0 +1,57 @@
+"""The table of implementations, and the choice among them by argument: op x device x dtype x mode."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, fields
+
+import numpy as np
+import numpy.typing as npt
+import torch
+
+from . import attention, copy_slots, embedding, gated_silu, gather_rows, linear, rms_norm, rope_write, sample
+from .base import Device, Implementation, KernelError, Mode
+from .layout import Batch, PagedCache
+from .sample import Draws, Picks
+
+Tensor = torch.Tensor
+
+TABLE: tuple[Implementation, ...] = (
+    *embedding.IMPLEMENTATIONS,
+    *rms_norm.IMPLEMENTATIONS,
+    *linear.IMPLEMENTATIONS,
+    *rope_write.IMPLEMENTATIONS,
+    *attention.IMPLEMENTATIONS,
+    *gated_silu.IMPLEMENTATIONS,
+    *gather_rows.IMPLEMENTATIONS,
+    *copy_slots.IMPLEMENTATIONS,
+    *sample.IMPLEMENTATIONS,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Kernels:
+    """Every op, for one device, dtype and mode. The contract of each is in the file of its name."""
+
+    embed: Callable[[Tensor, Tensor], Tensor]
+    add_rms_norm: Callable[[Tensor, Tensor | None, Tensor, float], Tensor]
+    pack_linear: Callable[[Tensor], Tensor]
+    linear: Callable[[Tensor, Tensor], Tensor]
+    rope_write: Callable[[Tensor, Tensor, Tensor, Tensor, Tensor, Batch], Tensor]
+    attend: Callable[[Tensor, Tensor, Tensor, Batch, float], Tensor]
+    gated_silu: Callable[[Tensor], Tensor]
+    gather_rows: Callable[[Tensor, Tensor], Tensor]
+    copy_slots: Callable[[PagedCache, int, int, int], None]
+    sample: Callable[[Tensor, npt.NDArray[np.int32], Picks], Draws]
+
+
+def choose(op: str, device: Device, dtype: torch.dtype, mode: Mode) -> Implementation:
+    """The first implementation of the table that serves the case; KernelError when there is none."""
+    for implementation in TABLE:
+        if implementation.serves(op, device, dtype, mode):
+            return implementation
+    raise KernelError(f"no implementation of {op} for {device}, {dtype}, {mode}; exact mode needs float32 on the CPU")
+
+
+def kernels(device: Device, dtype: torch.dtype, mode: Mode) -> Kernels:
+    return Kernels(**{op.name: choose(op.name, device, dtype, mode).call for op in fields(Kernels)})

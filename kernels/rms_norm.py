@@ -1,0 +1,75 @@
+"""RMSNorm with the residual sum in front (Zhang and Sennrich 2019).
+
+add_rms_norm(x, delta, weight, eps) -> normed
+    x: [tokens, width], contiguous. delta: like x, or None. weight: [width]. eps: added to the mean square.
+    Effect: x += delta, rounded to the dtype of x. Returns x * weight / sqrt(mean(x**2) + eps), computed in float32 and
+    rounded once. A row depends on itself alone.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import torch
+
+from .base import FLOATS, Implementation
+from .compiled import address, bfloats, floats, inner, kernel, load, rounded
+
+
+def reference(x: torch.Tensor, delta: torch.Tensor | None, weight: torch.Tensor, eps: float) -> torch.Tensor:
+    if delta is not None:
+        x += delta
+    wide = x.float()
+    return (wide * torch.rsqrt(wide.square().mean(-1, keepdim=True) + eps) * weight.float()).to(x.dtype)
+
+
+@inner
+def _rows(x: Any, delta: Any, weight: Any, out: Any, add: bool, eps: Any) -> None:
+    width = x.shape[1]
+    wide = np.empty(width, np.float32)
+    for t in range(x.shape[0]):
+        if add:
+            for i in range(width):
+                x[t, i] = rounded(load(x[t, i]) + load(delta[t, i]), x[t, i])
+        square = np.float32(0.0)
+        for i in range(width):
+            value = load(x[t, i])
+            wide[i] = value
+            square += value * value
+        scale = np.float32(1.0) / np.sqrt(square / np.float32(width) + eps)
+        for i in range(width):
+            out[t, i] = rounded(wide[i] * scale * load(weight[i]), out[t, i])
+
+
+@kernel("void(int64, int64, int64, int64, int64, int64, float32)")
+def _float32(x: Any, delta: Any, weight: Any, out: Any, tokens: Any, width: Any, eps: Any) -> None:
+    shape = (tokens, width)
+    _rows(
+        floats(x, shape), floats(delta, shape),
+        floats(weight, width), floats(out, shape), delta != 0, eps,
+    )
+
+
+@kernel("void(int64, int64, int64, int64, int64, int64, float32)")
+def _bfloat16(x: Any, delta: Any, weight: Any, out: Any, tokens: Any, width: Any, eps: Any) -> None:
+    shape = (tokens, width)
+    _rows(
+        bfloats(x, shape), bfloats(delta, shape),
+        bfloats(weight, width), bfloats(out, shape), delta != 0, eps,
+    )
+
+
+def compiled(x: torch.Tensor, delta: torch.Tensor | None, weight: torch.Tensor, eps: float) -> torch.Tensor:
+    tokens, width = x.shape
+    out = torch.empty_like(x)
+    added = 0 if delta is None else address(delta, tokens, width)
+    run = _bfloat16 if x.dtype == torch.bfloat16 else _float32
+    run(address(x, tokens, width), added, address(weight, width), out.data_ptr(), tokens, width, eps)
+    return out
+
+
+IMPLEMENTATIONS = (
+    Implementation("add_rms_norm", ("cpu",), FLOATS, ("fast", "exact"), compiled),
+    Implementation("add_rms_norm", ("cuda",), FLOATS, ("fast",), reference),
+)

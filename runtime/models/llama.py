@@ -1,0 +1,80 @@
+"""Llama (Touvron et al. 2023): pre-normalised blocks of grouped-query attention with RoPE, and SwiGLU."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import torch
+
+from ...kernels.layout import Batch, PagedCache
+from ...kernels.registry import Kernels
+from .config import LlamaConfig
+
+Tensor = torch.Tensor
+
+
+@dataclass(frozen=True, slots=True)
+class Block:
+    """qkv, out, gate_up, down: matrices as `pack_linear` returns them; qkv is [q; k; v] and gate_up is [gate; up], in
+    one product each. attention_norm, ffn_norm: [width]."""
+
+    attention_norm: Tensor
+    qkv: Tensor
+    out: Tensor
+    ffn_norm: Tensor
+    gate_up: Tensor
+    down: Tensor
+
+
+@dataclass(frozen=True, slots=True)
+class Llama:
+    """embedding: [vocab, width]. head: packed, the embedding again when tied. cos, sin: [context, head_dim / 2]."""
+
+    config: LlamaConfig
+    kernels: Kernels
+    embedding: Tensor
+    blocks: tuple[Block, ...]
+    norm: Tensor
+    head: Tensor
+    cos: Tensor
+    sin: Tensor
+
+    @property
+    def dtype(self) -> torch.dtype:
+        return self.embedding.dtype
+
+    @property
+    def device(self) -> torch.device:
+        return self.embedding.device
+
+
+def allocate_cache(model: Llama, pages: int, page: int) -> PagedCache:
+    config = model.config
+    return PagedCache.allocate(
+        layers=config.layers, pages=pages, kv_heads=config.kv_heads, page=page, head_dim=config.head_dim,
+        dtype=model.dtype, device=model.device,
+    )
+
+
+def forward(model: Llama, cache: PagedCache, tokens: Tensor, batch: Batch, wanted: Tensor) -> Tensor:
+    """tokens: [tokens] int64. wanted: [n] int64, indices into tokens. Writes the keys and values of all tokens into
+    `cache`; returns the next-token logits of the wanted ones, [n, vocab]."""
+    ops, eps = model.kernels, model.config.rms_eps
+    x = ops.embed(model.embedding, tokens)
+    delta = None
+    for block, k, v in zip(model.blocks, cache.k, cache.v, strict=True):
+        delta = attention(model, block, ops.add_rms_norm(x, delta, block.attention_norm, eps), k, v, batch)
+        delta = feed_forward(model, block, ops.add_rms_norm(x, delta, block.ffn_norm, eps))
+    x, delta = ops.gather_rows(x, wanted), None if delta is None else ops.gather_rows(delta, wanted)
+    return ops.linear(ops.add_rms_norm(x, delta, model.norm, eps), model.head)
+
+
+def attention(model: Llama, block: Block, x: Tensor, k: Tensor, v: Tensor, batch: Batch) -> Tensor:
+    ops = model.kernels
+    q = ops.rope_write(ops.linear(x, block.qkv), model.cos, model.sin, k, v, batch)
+    return ops.linear(ops.attend(q, k, v, batch, model.config.head_dim**-0.5), block.out)
+
+
+def feed_forward(model: Llama, block: Block, x: Tensor) -> Tensor:
+    ops = model.kernels
+    return ops.linear(ops.gated_silu(ops.linear(x, block.gate_up)), block.down)

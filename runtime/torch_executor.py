@@ -1,0 +1,174 @@
+"""The executor that computes: plans become batches of tensors, logits become tokens."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from time import perf_counter
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from ..kernels.base import KernelError
+from ..kernels.layout import Batch, Span
+from ..kernels.sample import Draws, Picks, top_logprobs
+from .config import EngineConfig
+from .errors import EngineFault, InvalidParameter
+from .executor import Ticket
+from .models.llama import Llama, allocate_cache, forward
+from .plan import Pick, Plan, Row, Sampled
+
+_SEEDS = 2**64
+
+
+class TorchExecutor:
+    """Owns the KV pool of one model. The contract is that of `executor.Executor`.
+
+    On the CPU, forward and sample compute before they return. host_s, model_s, sample_s: seconds spent so far on
+    building batches, in the model, and on sampling.
+    """
+
+    def __init__(self, model: Llama, config: EngineConfig) -> None:
+        """Sets torch's number of threads when config.threads is not 0. Raises InvalidParameter when the model was
+        loaded for another dtype than config asks for."""
+        if str(model.dtype) != f"torch.{config.dtype}":
+            raise InvalidParameter(
+                f"the model holds {model.dtype}, not {config.dtype}", where="dtype", fix="Load it with this config."
+            )
+        if config.threads:
+            torch.set_num_threads(config.threads)
+        self.vocabulary_size = model.config.vocab
+        self.context = min(config.context or model.config.context, model.config.context)
+        self.host_s = self.model_s = self.sample_s = 0.0
+        self._model = model
+        self._cache = allocate_cache(model, config.pages, config.page)
+        self._masks = _all_ones(self.vocabulary_size)
+        self._ticket = 0
+        self._logits: dict[Ticket, torch.Tensor] = {}
+        self._results: dict[Ticket, list[Sampled]] = {}
+        self._previous: Sequence[int] = ()
+
+    def bind_masks(self, rows: NDArray[np.int32]) -> None:
+        """rows: int32 [n, ceil(V / 32)]; read at every `sample`, so rows may be filled in after the call."""
+        if rows.dtype != np.int32 or rows.ndim != 2 or rows.shape[1] != self._masks.shape[1]:
+            raise EngineFault(
+                f"mask rows are {rows.dtype} {rows.shape}, the vocabulary of {self.vocabulary_size} needs "
+                f"int32 (n, {self._masks.shape[1]})", where="bind_masks",
+            )
+        self._masks = rows
+
+    def forward(self, plan: Plan) -> Ticket:
+        """Raises EngineFault for a plan that does not fit the pool, the vocabulary or the context."""
+        started = perf_counter()
+        with _faults(f"step {plan.step}"), torch.inference_mode():
+            tokens = self._tokens(plan)
+            for copy in plan.copies:
+                self._model.kernels.copy_slots(self._cache, copy.source, copy.target, copy.count)
+            if plan.rows:
+                logits = self._compute(plan, tokens, started)
+            else:
+                logits = torch.empty((0, self.vocabulary_size), dtype=self._model.dtype)
+        self._ticket += 1
+        self._logits[self._ticket] = logits
+        return self._ticket
+
+    def sample(self, ticket: Ticket, picks: Sequence[Pick]) -> None:
+        """Raises EngineFault for a ticket that is not waiting, and when a pick's mask leaves no token."""
+        started = perf_counter()
+        with _faults(f"ticket {ticket}"), torch.inference_mode():
+            if ticket not in self._logits:
+                raise KernelError("it was not computed, or it was sampled before")
+            logits = self._logits.pop(ticket)
+            draws = self._model.kernels.sample(logits, self._masks, _columns(picks))
+            self._results[ticket] = _sampled(logits, picks, draws)
+            self._previous = draws.token.tolist()
+        self.sample_s += perf_counter() - started
+
+    def result(self, ticket: Ticket) -> list[Sampled]:
+        if ticket not in self._results:
+            raise EngineFault("it was not sampled, or its result was read before", where=f"ticket {ticket}")
+        return self._results.pop(ticket)
+
+    def close(self) -> None:
+        """Gives the results up; the pool goes with the executor."""
+        self._logits.clear()
+        self._results.clear()
+
+    def _compute(self, plan: Plan, tokens: list[int], started: float) -> torch.Tensor:
+        spans = _spans(plan.rows)
+        wanted = [span.begin + at for span, row in zip(spans, plan.rows, strict=True) for at in row.logits_at]
+        device = self._model.device
+        batch = Batch.of(spans, page=self._cache.page, pages=self._cache.pages, device=device)
+        ids, at = (torch.tensor(values, dtype=torch.int64, device=device) for values in (tokens, wanted))
+        built = perf_counter()
+        logits = forward(self._model, self._cache, ids, batch, at)
+        self.host_s += built - started
+        self.model_s += perf_counter() - built
+        return logits
+
+    def _tokens(self, plan: Plan) -> list[int]:
+        """The tokens of all rows, with what was sampled in the place of placeholders, checked."""
+        tokens: list[int] = []
+        for row in plan.rows:
+            first = len(tokens)
+            tokens.extend(row.tokens)
+            if row.sampled_from is not None:
+                if not 0 <= row.sampled_from < len(self._previous):
+                    raise KernelError(f"pick {row.sampled_from} of the previous step does not exist")
+                tokens[first] = self._previous[row.sampled_from]
+            if row.start + len(row.tokens) > self.context:
+                raise KernelError(f"position {row.start + len(row.tokens)} is past the context of {self.context}")
+            if row.logits_at and not 0 <= min(row.logits_at) <= max(row.logits_at) < len(row.tokens):
+                raise KernelError(f"logits are wanted at {row.logits_at} of {len(row.tokens)} tokens")
+        if tokens and not 0 <= min(tokens) <= max(tokens) < self.vocabulary_size:
+            raise KernelError(f"a token is outside the vocabulary of {self.vocabulary_size}")
+        return tokens
+
+
+@contextmanager
+def _faults(where: str) -> Iterator[None]:
+    try:
+        yield
+    except (KernelError, RuntimeError, MemoryError) as error:
+        raise EngineFault(str(error), where=where) from error
+
+
+def _all_ones(vocabulary: int) -> NDArray[np.int32]:
+    """Row 0 of every mask table: all tokens, padding bits 0."""
+    row = np.full((1, -(-vocabulary // 32)), -1, np.int32)
+    if vocabulary % 32:
+        row[0, -1] = (1 << vocabulary % 32) - 1
+    return row
+
+
+def _spans(rows: Sequence[Row]) -> list[Span]:
+    spans, begin = [], 0
+    for row in rows:
+        spans.append(Span(begin, len(row.tokens), row.start, row.pages))
+        begin += len(row.tokens)
+    return spans
+
+
+def _columns(picks: Sequence[Pick]) -> Picks:
+    return Picks(
+        row=np.array([pick.logits for pick in picks], np.int64),
+        mask=np.array([pick.mask for pick in picks], np.int64),
+        target=np.array([-1 if pick.target is None else pick.target for pick in picks], np.int64),
+        temperature=np.array([pick.temperature for pick in picks], np.float32),
+        top_k=np.array([pick.top_k for pick in picks], np.int64),
+        top_p=np.array([pick.top_p for pick in picks], np.float32),
+        min_p=np.array([pick.min_p for pick in picks], np.float32),
+        seed=np.array([pick.seed % _SEEDS for pick in picks], np.uint64),
+        position=np.array([pick.position % _SEEDS for pick in picks], np.uint64),
+    )
+
+
+def _sampled(logits: torch.Tensor, picks: Sequence[Pick], draws: Draws) -> list[Sampled]:
+    tokens, logprobs = draws.token.tolist(), draws.logprob.tolist()
+    if tokens and min(tokens) < 0:
+        raise KernelError(f"pick {tokens.index(min(tokens))}: its mask leaves no token with a finite logit")
+    return [
+        Sampled(token, logprob, top_logprobs(logits, pick.logits, pick.top_logprobs) if pick.top_logprobs else ())
+        for pick, token, logprob in zip(picks, tokens, logprobs, strict=True)
+    ]
