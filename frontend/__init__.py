@@ -1,1 +1,35 @@
 """The language: programs become operations on branches."""
+
+from __future__ import annotations
+
+from .backends.local import local
+from .backends.scripted import scripted
+from .errors import BranchClosed, BranchFailed, ProgramError, UnknownVariable
+from .expressions import Expression, assistant, gen, select, system, user
+from .function import Function, function
+from .interpreter import Event
+from .model import Model
+from .state import AsyncState, State
+from .stream import Stream
+
+__all__ = [
+    "AsyncState",
+    "BranchClosed",
+    "BranchFailed",
+    "Event",
+    "Expression",
+    "Function",
+    "Model",
+    "ProgramError",
+    "State",
+    "Stream",
+    "UnknownVariable",
+    "assistant",
+    "function",
+    "gen",
+    "local",
+    "scripted",
+    "select",
+    "system",
+    "user",
+]

@@ -3,8 +3,10 @@
     EspalierError (grammars.errors)
     `-- ProgramError          a program is wrong, or was used wrongly
         |-- UnknownVariable   a name that no gen or select of this program has written
-        |-- BranchFailed      an operation failed; `__cause__` is the true cause
-        `-- BranchClosed      the branch was released
+        |-- BranchFailed      cancelled because a sibling failed, or ended by its backend; `__cause__` is the true cause
+        `-- BranchClosed      the branch was released, or its model closed
+
+A failed operation raises its own cause wherever one of its values is read.
 """
 
 from __future__ import annotations

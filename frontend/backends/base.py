@@ -6,7 +6,7 @@ release gives the branch back. Operations carry only what is new: no text is sen
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncGenerator, Sequence
 from typing import Literal, Protocol
 
 import msgspec
@@ -28,7 +28,14 @@ class RoleClose(msgspec.Struct, frozen=True, tag="close"):
     role: str
 
 
-Piece = LiteralText | RoleOpen | RoleClose
+class ChosenText(msgspec.Struct, frozen=True, tag="chosen"):
+    """A scored choice. tokens: the ids that were scored, appended as they are; () when the backend has none."""
+
+    text: str
+    tokens: tuple[int, ...] = ()
+
+
+Piece = LiteralText | RoleOpen | RoleClose | ChosenText
 
 
 class GenerateSpec(msgspec.Struct, frozen=True, kw_only=True):
@@ -69,11 +76,12 @@ class Answer(msgspec.Struct, frozen=True):
 
 
 class Scores(msgspec.Struct, frozen=True):
-    """totals[k]: log-probability of choice k. best: the first maximum."""
+    """totals[k]: log-probability of choice k. best: the first maximum. tokens[k]: its ids; () when there are none."""
 
     totals: tuple[float, ...]
     best: int
     usage: Usage = Usage()
+    tokens: tuple[tuple[int, ...], ...] = ()
 
 
 class Backend(Protocol):
@@ -87,7 +95,7 @@ class Backend(Protocol):
 
     async def fork(self, branch: Branch, count: int) -> list[Branch]: ...
 
-    def generate(self, branch: Branch, spec: GenerateSpec) -> AsyncIterator[Chunk | Answer]:
+    def generate(self, branch: Branch, spec: GenerateSpec) -> AsyncGenerator[Chunk | Answer, None]:
         """Chunks as they come, then exactly one Answer. Closing the iterator aborts the generation."""
 
     async def choose(self, branch: Branch, choices: Sequence[str]) -> Scores: ...

@@ -1,0 +1,141 @@
+"""The engine in this process. The one file of the language that imports the runtime, when a model is opened."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator, Sequence
+from typing import TYPE_CHECKING
+
+from ..errors import BranchClosed
+from ..model import Model
+from .base import (
+    Answer,
+    Branch,
+    ChosenText,
+    Chunk,
+    GenerateSpec,
+    LiteralText,
+    Piece,
+    RoleClose,
+    RoleOpen,
+    Scores,
+    Usage,
+)
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from ...runtime import branch as engine
+    from ...runtime.config import EngineConfig
+    from ...runtime.messages import Usage as EngineUsage
+    from ...runtime.runtime import Runtime, Session
+
+
+def local(
+    model: str | Path, *, config: EngineConfig | None = None, salt: str = "", adapter: str = "", process: bool = False
+) -> LocalModel:
+    """Load a model and keep it until the handle is closed.
+
+    model: a name of the catalogue (fetched once) or the path of a .gguf file. salt and adapter: the part of the prefix
+    tree that its programs use. process: run the engine in a process of its own instead of a thread.
+    Raises runtime.errors.ModelError when the model cannot be used.
+    """
+    from ...runtime.config import EngineConfig
+    from ...runtime.runtime import Runtime
+
+    return LocalModel(Runtime.load(str(model), config or EngineConfig(), process=process), salt, adapter)
+
+
+class LocalModel(Model):
+    """Programs on a runtime. Closing the handle closes the runtime."""
+
+    def __init__(self, runtime: Runtime, salt: str = "", adapter: str = "") -> None:
+        super().__init__()
+        self.runtime = runtime
+        self._salt = salt
+        self._adapter = adapter
+
+    def session(self) -> LocalSession:
+        return LocalSession(self.runtime, self._salt, self._adapter)
+
+    async def shut_down(self) -> None:
+        self.runtime.close()
+
+
+class LocalSession:
+    """The branch protocol on a session of the runtime."""
+
+    def __init__(self, runtime: Runtime, salt: str, adapter: str) -> None:
+        self._runtime = runtime
+        self._salt = salt
+        self._adapter = adapter
+        self._session: Session | None = None
+
+    async def open(self) -> None:
+        self._session = self._runtime.session(salt=self._salt, adapter=self._adapter)
+
+    async def branch(self) -> Branch:
+        return self._open.branch()
+
+    async def extend(self, branch: Branch, pieces: Sequence[Piece]) -> None:
+        self._open.extend(branch, [_engine_piece(piece) for piece in pieces])
+
+    async def fork(self, branch: Branch, count: int) -> list[Branch]:
+        return list(self._open.fork(branch, count))
+
+    async def generate(self, branch: Branch, spec: GenerateSpec) -> AsyncGenerator[Chunk | Answer, None]:
+        stream = self._open.generate(branch, _engine_spec(spec))
+        try:
+            async for chunk in stream:
+                yield Chunk(chunk.text)
+        finally:
+            await stream.aclose()
+        answer = stream.answer
+        yield Answer(answer.text, answer.finish, _usage(answer.usage), answer.stop, answer.closed)
+
+    async def choose(self, branch: Branch, choices: Sequence[str]) -> Scores:
+        scores = await self._open.choose(branch, choices)
+        return Scores(scores.totals, scores.best, _usage(scores.usage), scores.tokens)
+
+    async def prefill(self, branch: Branch) -> Usage:
+        return _usage(await self._open.prefill(branch))
+
+    async def release(self, branch: Branch) -> None:
+        self._open.release(branch)
+
+    async def close(self) -> None:
+        if self._session is not None:
+            self._session.close()
+            self._session = None
+
+    @property
+    def _open(self) -> Session:
+        if self._session is None:
+            raise BranchClosed("the session is not open")
+        return self._session
+
+
+def _engine_piece(piece: Piece) -> engine.Piece:
+    from ...runtime import branch as engine
+
+    match piece:
+        case LiteralText(text):
+            return engine.Text(text)
+        case RoleOpen(role):
+            return engine.Opening(role)
+        case RoleClose(role):
+            return engine.Closing(role)
+        case ChosenText(_, tokens):
+            return engine.TokenIds(tokens)
+
+
+def _engine_spec(spec: GenerateSpec) -> engine.GenerateSpec:
+    from ...runtime import branch as engine
+
+    return engine.GenerateSpec(
+        max_tokens=spec.max_tokens, temperature=spec.temperature, top_k=spec.top_k, top_p=spec.top_p, min_p=spec.min_p,
+        seed=spec.seed, stop=spec.stop, constraint=spec.constraint,
+    )
+
+
+def _usage(usage: EngineUsage) -> Usage:
+    return Usage(usage.prompt, usage.cached, usage.computed, usage.generated, usage.forced)

@@ -1,0 +1,152 @@
+"""What a program adds to its state: literals, roles, gen and select, glued with +."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from numbers import Integral, Real
+from typing import Any
+
+from ..grammars.constraint import Spacing
+from . import ir
+from .backends.base import GenerateSpec
+from .errors import ProgramError
+from .slot import Reader
+from .values import kind_of, options
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """A node, and how its value is read (the class of a schema does not travel with the node)."""
+
+    node: ir.Node
+    read: Reader = str
+
+
+@dataclass(frozen=True, slots=True)
+class Expression:
+    """Parts in order. `"text" + gen("x") + "text"` makes a new one; nothing runs until it is added to a state."""
+
+    parts: tuple[Part, ...]
+
+    def __add__(self, other: str | Expression) -> Expression:
+        return Expression(self.parts + expression(other).parts)
+
+    def __radd__(self, other: str) -> Expression:
+        return Expression(expression(other).parts + self.parts)
+
+
+def expression(addition: object) -> Expression:
+    """Strings and expressions as expressions. Raises ProgramError for anything else."""
+    if isinstance(addition, Expression):
+        return addition
+    if isinstance(addition, str):
+        return Expression((Part(ir.Text(addition)),) if addition else ())
+    raise ProgramError(
+        f"only strings and expressions can be added to a state, not {type(addition).__name__}",
+        fix="Convert the value with str().",
+    )
+
+
+def gen(
+    name: str | None = None,
+    *,
+    max_tokens: int = 128,
+    stop: str | Sequence[str] | None = None,
+    temperature: float = 1.0,
+    top_k: int = 0,
+    top_p: float = 1.0,
+    min_p: float = 0.0,
+    seed: int | None = None,
+    regex: str | None = None,
+    schema: Any = None,
+    choices: Sequence[str] | None = None,
+    spacing: Spacing = "compact",
+) -> Expression:
+    """Generate a text and write it to `name` (None: it cannot be read by name).
+
+    max_tokens: at least 1. temperature 0: greedy. top_k 0, top_p 1, min_p 0: off. seed None: a fresh random one.
+    stop: the answer ends before the earliest of these strings; they are not part of it.
+    schema (Pydantic class, dict or JSON text), regex or choices: what the answer must fit, at most one of them and not
+    together with stop. The value is an instance of the Pydantic class, parsed JSON for other schemas, else a string.
+    """
+    kind = kind_of(regex=regex, schema=schema, choices=choices, spacing=spacing)
+    stops = _stops(stop)
+    if stops and kind.constraint is not None:
+        raise ProgramError(
+            "stop cannot be given beside a constraint, which ends the answer itself", where="stop",
+            fix="Drop stop, or put the end into the constraint.",
+        )
+    spec = GenerateSpec(
+        max_tokens=_integer("max_tokens", max_tokens, 1),
+        temperature=_number("temperature", temperature, 0.0),
+        top_k=_integer("top_k", top_k, 0),
+        top_p=_number("top_p", top_p, 0.0, 1.0),
+        min_p=_number("min_p", min_p, 0.0, 1.0),
+        seed=None if seed is None else _integer("seed", seed, 0),
+        stop=stops,
+        constraint=kind.constraint,
+    )
+    return Expression((Part(ir.Gen(spec, _name(name)), kind.read),))
+
+
+def select(name: str | None = None, choices: Sequence[str] = ()) -> Expression:
+    """Append the likeliest of the choices: exact log-probability of its tokens, the first wins ties.
+
+    A choice whose tokens begin another's competes with the probability that the longer ones leave (see choices.py).
+    """
+    chosen = options(choices)
+    if "" in chosen:
+        raise ProgramError("a choice is empty and has no token to score", where=f"choices[{chosen.index('')}]")
+    return Expression((Part(ir.Select(chosen, _name(name))),))
+
+
+def system(content: str | Expression) -> Expression:
+    return _message("system", content)
+
+
+def user(content: str | Expression) -> Expression:
+    return _message("user", content)
+
+
+def assistant(content: str | Expression) -> Expression:
+    return _message("assistant", content)
+
+
+def _message(role: ir.Role, content: str | Expression) -> Expression:
+    inner = expression(content).parts
+    if any(isinstance(part.node, (ir.RoleOpen, ir.RoleClose)) for part in inner):
+        raise ProgramError("a role cannot be inside another role", where=role, fix="Add the roles one after the other.")
+    return Expression((Part(ir.RoleOpen(role)), *inner, Part(ir.RoleClose(role))))
+
+
+def _name(name: object) -> str | None:
+    if name is None or (isinstance(name, str) and name):
+        return name
+    raise ProgramError(f"a variable's name must be a non-empty string, not {name!r}", where="name")
+
+
+def _stops(stop: object) -> tuple[str, ...]:
+    stops = () if stop is None else (stop,) if isinstance(stop, str) else stop
+    if not isinstance(stops, (list, tuple)) or not all(isinstance(text, str) and text for text in stops):
+        raise ProgramError("stop must be a non-empty string or a list of them", where="stop")
+    return tuple(stops)
+
+
+def _integer(field: str, value: object, least: int) -> int:
+    if not isinstance(value, Integral) or isinstance(value, bool):
+        raise ProgramError(f"{field} must be an integer, not {type(value).__name__}", where=field)
+    if value < least:
+        raise ProgramError(f"{field} must be at least {least}, not {value}", where=field)
+    return int(value)
+
+
+def _number(field: str, value: object, least: float, most: float = math.inf) -> float:
+    if not isinstance(value, Real) or isinstance(value, bool):
+        raise ProgramError(f"{field} must be a number, not {type(value).__name__}", where=field)
+    number = float(value)
+    if not (math.isfinite(number) and least <= number <= most):
+        bound = f"between {least} and {most}" if math.isfinite(most) else f"finite and at least {least}"
+        raise ProgramError(f"{field} must be {bound}, not {value}", where=field)
+    return number

@@ -1,0 +1,298 @@
+"""The state a program writes to: `State` for plain bodies and results, `AsyncState` for async bodies.
+
+Adding only queues, so both share it; they differ in how they wait for a value.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import Any, Self
+
+from . import ir
+from .backends.base import Answer, Usage
+from .branches import AsyncBranches, Branches
+from .errors import BranchClosed, ProgramError, UnknownVariable
+from .expressions import Expression, Part, expression, gen, select
+from .interpreter import Interpreter
+from .loop import LoopThread
+from .slot import Slot, Written
+from .steps import Append, Barrier, Group, Split, Step, Write
+from .transcript import Message, messages_of, text_of
+
+
+class BaseState:
+    """One branch of a program. Variables are declared when an operation is added, in the program's order."""
+
+    def __init__(
+        self, core: Interpreter, loop: LoopThread, slots: Mapping[str, Slot] | None = None, role: str | None = None
+    ) -> None:
+        self._core = core
+        self._loop = loop
+        self._slots = dict(slots or {})
+        self._role = role
+
+    def __iadd__(self, addition: str | Expression) -> Self:
+        self.add(addition)
+        return self
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._slots
+
+    @property
+    def variables(self) -> tuple[str, ...]:
+        """The names that were declared so far, whether their values are there or not."""
+        return tuple(self._slots)
+
+    @property
+    def usage(self) -> Usage:
+        """Tokens of all operations that finished so far, here and in all branches of this state."""
+        return self._core.usage
+
+    @property
+    def error(self) -> Exception | None:
+        """Why this branch stopped; None while all is well. Does not wait."""
+        return self._core.error
+
+    def set(self, name: str, value: Any) -> None:
+        """Give a variable a value of the program's own."""
+        self._slots[name] = Slot.holding(value)
+
+    @contextmanager
+    def system(self) -> Iterator[None]:
+        with self._speaking("system"):
+            yield
+
+    @contextmanager
+    def user(self) -> Iterator[None]:
+        with self._speaking("user"):
+            yield
+
+    @contextmanager
+    def assistant(self) -> Iterator[None]:
+        with self._speaking("assistant"):
+            yield
+
+    @contextmanager
+    def _speaking(self, role: ir.Role) -> Iterator[None]:
+        self.add(Expression((Part(ir.RoleOpen(role)),)))
+        try:
+            yield
+        finally:
+            self._role = None
+            if not self._core.sealed:
+                self._submit([Append(ir.RoleClose(role))])
+
+    def add(self, addition: object) -> Slot | None:
+        """What `+=` does: queue an expression whole, or raise and queue nothing. Returns the slot of its last value."""
+        parts = expression(addition).parts
+        if self._core.sealed:
+            raise BranchClosed("the branch was released", fix="Add to it before it is joined or its scope ends.")
+        role = self._role_after(parts)
+        steps: list[Step] = []
+        slot = None
+        for part in parts:
+            if isinstance(part.node, (ir.Gen, ir.Select)):
+                slot = Slot(part.read)
+                steps.append(Write(part.node, slot))
+                if part.node.name is not None:
+                    self._slots[part.node.name] = slot
+            elif not isinstance(part.node, ir.Fork):
+                steps.append(Append(part.node))
+        self._role = role
+        self._submit(steps)
+        return slot
+
+    def _role_after(self, parts: Sequence[Part]) -> str | None:
+        role = self._role
+        for part in parts:
+            if isinstance(part.node, ir.RoleOpen):
+                if role is not None:
+                    raise ProgramError(
+                        f"{part.node.role} was opened inside {role}", where=part.node.role,
+                        fix=f"Leave the {role} role first.",
+                    )
+                role = part.node.role
+            elif isinstance(part.node, ir.RoleClose):
+                role = None
+        return role
+
+    def _submit(self, steps: Sequence[Step]) -> None:
+        self._loop.soon(self._core.submit, steps)
+
+    def _split(self, count: int) -> tuple[Group, list[Self]]:
+        if not isinstance(count, int) or isinstance(count, bool) or count < 1:
+            raise ProgramError(f"fork needs a count of at least 1, not {count!r}", where="count")
+        if self._core.sealed:
+            raise BranchClosed("the branch was released", fix="Fork it before it is joined or its scope ends.")
+        group = self._core.members(count)
+        self._submit([Split(ir.Fork(count), group)])
+        return group, [type(self)(member, self._loop, self._slots, self._role) for member in group.members]
+
+    def _slot(self, name: str) -> Slot:
+        if name in self._slots:
+            return self._slots[name]
+        known = ", ".join(map(repr, self._slots)) or "none"
+        raise UnknownVariable(f"no gen or select has written {name!r}", where=str(name), fix=f"Known names: {known}.")
+
+    def _barrier(self) -> Slot | None:
+        """A slot that is written when everything added so far has run; None when nothing can run any more."""
+        if self._core.sealed:
+            if self._core.error is not None:
+                raise self._core.error
+            return None
+        slot = Slot()
+        self._submit([Barrier(slot)])
+        return slot
+
+
+class State(BaseState):
+    """Of a plain body, or the outcome of a run. Reading blocks until the value is there.
+
+    result: what the body returned. error: why the body or an operation failed. ok: neither did.
+    """
+
+    result: Any = None
+    _raised: Exception | None = None
+
+    @classmethod
+    def ended(cls, face: BaseState, result: Any, raised: Exception | None) -> State:
+        """The outcome of a run whose body wrote to `face`."""
+        state = cls(face._core, face._loop, face._slots)
+        state.result = result
+        state._raised = raised
+        return state
+
+    @property
+    def error(self) -> Exception | None:
+        return self._raised or self._core.error
+
+    @property
+    def ok(self) -> bool:
+        return self.error is None
+
+    def unless_raised(self) -> Self:
+        """Itself, unless the body raised: then that."""
+        if self._raised is not None:
+            raise self._raised
+        return self
+
+    def __getitem__(self, name: str) -> Any:
+        """The value. Raises the cause when its operation failed, UnknownVariable when nothing declared it."""
+        slot = self._slot(name)
+        self._wait(slot)
+        return slot.value()
+
+    def raw(self, name: str) -> str:
+        """The text of a value as it was generated, before it was read as JSON or as a class."""
+        return self._wait(self._slot(name)).text
+
+    def answer(self, name: str) -> Answer | None:
+        """How a gen ended (finish, stop, usage); None for a select."""
+        return self._wait(self._slot(name)).answer
+
+    def scores(self, name: str) -> Mapping[str, float]:
+        """Log-probability of each choice of a select."""
+        return _scores(name, self._wait(self._slot(name)))
+
+    def text(self) -> str:
+        """All literals and answers, once everything added so far has run."""
+        self.sync()
+        return text_of(self._core.tail)
+
+    def messages(self) -> list[Message]:
+        """Role and content of each role, once everything added so far has run."""
+        self.sync()
+        return messages_of(self._core.tail)
+
+    def sync(self) -> None:
+        """Wait for everything added so far. Raises the cause when it failed."""
+        if (slot := self._barrier()) is not None:
+            self._wait(slot)
+
+    def fork(self, count: int = 2) -> Branches:
+        """Copies of this state, variables included, that go on independently."""
+        group, members = self._split(count)
+        return Branches(members, group, self._loop)
+
+    def join(self, branches: Branches) -> list[State]:
+        return branches.join()
+
+    def _wait(self, slot: Slot) -> Written:
+        if not slot.done and self._loop.is_current():
+            raise _would_block()
+        return slot.wait()
+
+
+class AsyncState(BaseState):
+    """Of an async body. `await s.get("x")`, or `value = await s.gen(...)`."""
+
+    def __getitem__(self, name: str) -> Any:
+        """The value, when it is there already; otherwise a ProgramError that says to await it."""
+        slot = self._slot(name)
+        if not slot.done:
+            raise _would_block()
+        return slot.value()
+
+    async def get(self, name: str) -> Any:
+        """The value. Raises the cause when its operation failed, UnknownVariable when nothing declared it."""
+        return await _value(self._slot(name))
+
+    async def gen(self, name: str | None = None, **options: Any) -> Any:
+        """`s += gen(name, ...)` and its value; the options are those of `gen`."""
+        return await self._written(gen(name, **options))
+
+    async def select(self, name: str | None = None, choices: Sequence[str] = ()) -> Any:
+        """`s += select(name, choices)` and its value."""
+        return await self._written(select(name, choices))
+
+    async def raw(self, name: str) -> str:
+        return (await self._slot(name).written()).text
+
+    async def answer(self, name: str) -> Answer | None:
+        return (await self._slot(name).written()).answer
+
+    async def scores(self, name: str) -> Mapping[str, float]:
+        return _scores(name, await self._slot(name).written())
+
+    async def text(self) -> str:
+        await self.sync()
+        return text_of(self._core.tail)
+
+    async def messages(self) -> list[Message]:
+        await self.sync()
+        return messages_of(self._core.tail)
+
+    async def sync(self) -> None:
+        if (slot := self._barrier()) is not None:
+            await slot.written()
+
+    def fork(self, count: int = 2) -> AsyncBranches:
+        """Copies of this state, variables included, that go on independently."""
+        group, members = self._split(count)
+        return AsyncBranches(members, group, self._loop)
+
+    async def join(self, branches: AsyncBranches) -> list[AsyncState]:
+        return await branches.join()
+
+    async def _written(self, addition: Expression) -> Any:
+        slot = self.add(addition)
+        return None if slot is None else await _value(slot)
+
+
+async def _value(slot: Slot) -> Any:
+    await slot.written()
+    return slot.value()
+
+
+def _scores(name: str, written: Written) -> Mapping[str, float]:
+    if written.scores is None:
+        raise ProgramError(f"{name!r} was not written by a select and has no scores", where=name)
+    return written.scores
+
+
+def _would_block() -> ProgramError:
+    return ProgramError(
+        "the value is not there yet, and waiting for it here would stop the event loop",
+        fix="In an async body write `await s.get(name)`.",
+    )

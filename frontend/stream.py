@@ -1,0 +1,57 @@
+"""A running program as a series of events."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterator
+from typing import Any
+
+from .interpreter import Emit, Event
+from .loop import LoopThread
+from .state import State
+
+
+class Stream:
+    """Iterate it with `for` or `async for`, once. Ends by raising what failed; leaving it early cancels the run."""
+
+    def __init__(self, loop: LoopThread, begin: Callable[[Emit], Coroutine[Any, Any, State]]) -> None:
+        self._loop = loop
+        self._begin = begin
+        self._events: asyncio.Queue[Event | None] = asyncio.Queue()
+        self._job = loop.start(self._fill)
+
+    async def _fill(self) -> State:
+        try:
+            return await self._begin(self._events.put_nowait)
+        finally:
+            self._events.put_nowait(None)
+
+    def __iter__(self) -> Iterator[Event]:
+        try:
+            while (event := self._loop.call(self._events.get)) is not None:
+                yield event
+            self._raise_failure()
+        finally:
+            self.close()
+
+    async def __aiter__(self) -> AsyncIterator[Event]:
+        try:
+            while (event := await self._loop.acall(self._events.get)) is not None:
+                yield event
+            self._raise_failure()
+        finally:
+            self.close()
+
+    @property
+    def state(self) -> State:
+        """The final state; waits for the end of the run."""
+        return self._job.outcome.result()
+
+    def close(self) -> None:
+        """Cancel what still runs."""
+        self._job.cancel()
+
+    def _raise_failure(self) -> None:
+        state = self.state
+        if state.error is not None:
+            raise state.error

@@ -1,0 +1,76 @@
+"""From what a user writes (schema=Person, regex=..., choices=[...]) to a constraint, and from the answer back."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from ..grammars.constraint import Choices, Constraint, JsonSchema, Regex, Spacing
+from .errors import ProgramError
+from .slot import Reader
+
+
+@dataclass(frozen=True, slots=True)
+class Kind:
+    """What an answer must fit, and how it is read."""
+
+    constraint: Constraint | None
+    read: Reader
+
+
+def kind_of(
+    *, regex: object = None, schema: object = None, choices: object = None, spacing: Spacing = "compact"
+) -> Kind:
+    """Raises ProgramError when more than one is given or one has the wrong type."""
+    given = [name for name, value in (("regex", regex), ("schema", schema), ("choices", choices)) if value is not None]
+    if len(given) > 1:
+        raise ProgramError(f"{' and '.join(given)} cannot be given together", where=given[1], fix="Keep one of them.")
+    if regex is not None:
+        return Kind(Regex(_pattern(regex)), str)
+    if choices is not None:
+        return Kind(Choices(options(choices)), str)
+    if schema is not None:
+        from ..grammars.schema import schema_text  # json and what reads it, only for programs that have a schema
+
+        return Kind(JsonSchema(schema_text(_schema(schema)), spacing), _reader(schema))
+    return Kind(None, str)
+
+
+def options(choices: object) -> tuple[str, ...]:
+    """At least one string. Raises ProgramError naming the choice that is none."""
+    if isinstance(choices, str) or not isinstance(choices, (list, tuple)):
+        raise ProgramError(f"choices must be a list of strings, not {type(choices).__name__}", where="choices")
+    if not choices:
+        raise ProgramError("choices is empty", where="choices", fix="Give at least one string.")
+    for k, choice in enumerate(choices):
+        if not isinstance(choice, str):
+            raise ProgramError(f"a choice must be a string, not {type(choice).__name__}", where=f"choices[{k}]")
+    return tuple(choices)
+
+
+def _pattern(regex: object) -> str:
+    pattern = getattr(regex, "pattern", regex)  # re.Pattern, without importing re
+    if not isinstance(pattern, str):
+        raise ProgramError(f"regex must be a string, not {type(regex).__name__}", where="regex")
+    return pattern
+
+
+def _is_model(schema: object) -> bool:
+    """A Pydantic class, known by its face: Pydantic itself is never imported here."""
+    return isinstance(schema, type) and hasattr(schema, "model_json_schema") and hasattr(schema, "model_validate_json")
+
+
+def _schema(schema: object) -> Any:
+    if _is_model(schema) or isinstance(schema, (Mapping, str, bool)):
+        return schema
+    raise ProgramError(
+        f"schema must be a Pydantic class, a dict or JSON text, not {schema!r}", where="schema",
+        fix="For a plain type, wrap it in a Pydantic model or write its JSON schema.",
+    )
+
+
+def _reader(schema: Any) -> Reader:
+    read: Reader = schema.model_validate_json if _is_model(schema) else json.loads
+    return read
