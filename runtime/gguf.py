@@ -81,9 +81,13 @@ class GGUFFile:
         return np.frombuffer(self._data, np.uint8, info.nbytes, info.offset)
 
     def tensor(self, name: str) -> NDArray[np.float32]:
-        """The tensor in float32 and torch order, its own memory."""
+        """The tensor in float32 and torch order, its own memory. Raises WeightsError when a value is not finite."""
         info = self.info(name)
-        return dequantize(info.type, self.raw(name)).reshape(info.shape)
+        values = dequantize(info.type, self.raw(name))
+        if not np.isfinite(values).all():
+            raise WeightsError("it holds values that are not finite", where=f"tensor {name}",
+                               fix="The file is broken: fetch it again.")
+        return values.reshape(info.shape)
 
     def info(self, name: str) -> TensorInfo:
         """Raises WeightsError when the file has no such tensor."""

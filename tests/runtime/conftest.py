@@ -1,0 +1,23 @@
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from espalier.runtime.catalogue import resolve
+
+
+@pytest.fixture(scope="session")
+def smollm2_path() -> Path:
+    """The small real model, fetched once through the catalogue."""
+    return resolve("smollm2-135m")
+
+
+@pytest.fixture(scope="session")
+def reference() -> dict[str, Any]:
+    """What another implementation computes with the small model."""
+    path = Path(__file__).parents[1] / "data" / "smollm2_reference.json"
+    found: dict[str, Any] = json.loads(path.read_text())
+    return found
