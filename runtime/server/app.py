@@ -1,0 +1,94 @@
+"""The routes. The guard is a dependency of the application, so that a new route is behind it unless somebody takes care
+that it is not, as /health is. There are no pages of documentation to leave open.
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+
+import msgspec
+from fastapi import Depends, FastAPI
+from fastapi.exceptions import RequestValidationError
+from starlette.exceptions import HTTPException
+from starlette.requests import Request
+from starlette.responses import Response
+
+from ...grammars.errors import EspalierError
+from ..errors import UnknownModel
+from .chat import ChatService
+from .contract import ChatRuntime
+from .edge import Edge
+from .errors import ShuttingDown, problem_of
+from .gate import Gate
+from .guard import Guard
+from .metrics import Metrics
+from .replies import ModelCard, ModelList
+from .settings import Settings
+
+LOG = logging.getLogger("espalier.server")
+
+
+def create_app(runtime: ChatRuntime, settings: Settings | None = None, gate: Gate | None = None) -> FastAPI:
+    """An ASGI application over a loaded runtime, which stays the caller's to close."""
+    settings = settings or Settings()
+    gate = gate or Gate(settings.capacity)
+    metrics = Metrics()
+    app = FastAPI(
+        title="Espalier", docs_url=None, redoc_url=None, openapi_url=None, redirect_slashes=False,
+        dependencies=[Depends(Guard(settings))],
+    )
+    app.add_middleware(Edge, metrics=metrics)
+    service = _Service(runtime, gate, metrics)
+    for kind in (EspalierError, HTTPException, RequestValidationError):
+        app.add_exception_handler(kind, service.problem)
+    app.add_route("/health", service.health, methods=["GET"])  # not an API route: the dependencies pass it by
+    app.add_api_route("/metrics", service.metrics, methods=["GET"], response_model=None)
+    app.add_api_route("/v1/models", service.models, methods=["GET"], response_model=None)
+    app.add_api_route("/v1/models/{model:path}", service.model, methods=["GET"], response_model=None)
+    chat = ChatService(runtime, settings, metrics, gate)
+    app.add_api_route("/v1/chat/completions", chat.chat, methods=["POST"], response_model=None)
+    return app
+
+
+class _Service:
+    def __init__(self, runtime: ChatRuntime, gate: Gate, metrics: Metrics) -> None:
+        self._runtime = runtime
+        self._gate = gate
+        self._metrics = metrics
+        self._card = ModelCard(runtime.model_name, int(time.time()), runtime.model_name, runtime.context)
+
+    async def health(self, _: Request) -> Response:
+        """200 when a request sent now would be computed."""
+        if self._gate.closing:
+            raise ShuttingDown
+        await self._runtime.stats()
+        return Response(b'{"status":"ok"}', media_type="application/json")
+
+    async def metrics(self) -> Response:
+        try:
+            stats = await self._runtime.stats()
+        except EspalierError as cause:
+            LOG.error("the engine gave no statistics", exc_info=cause)
+            stats = None
+        return Response(self._metrics.render(stats), headers={"content-type": self._metrics.content_type})
+
+    async def models(self) -> Response:
+        return _json(ModelList((self._card,)))
+
+    async def model(self, model: str) -> Response:
+        if model != self._card.id:
+            raise UnknownModel("there is no model of this name here", where="model", fix=f"Use {self._card.id!r}.")
+        return _json(self._card)
+
+    async def problem(self, request: Request, cause: Exception) -> Response:
+        request_id: str = request.state.request_id
+        problem = problem_of(cause, request_id)
+        self._metrics.count(problem.outcome)
+        if problem.status >= 500:
+            LOG.error("request %s failed", request_id, exc_info=cause)
+        return Response(problem.encode(), problem.status, dict(problem.headers), "application/json")
+
+
+def _json(body: msgspec.Struct) -> Response:
+    return Response(msgspec.json.encode(body), media_type="application/json")

@@ -1,0 +1,177 @@
+"""POST /v1/chat/completions: one request, one session, one branch.
+
+A prompt that leaves too little room for max_tokens is refused (context_length_exceeded), not cut. Without max_tokens
+the answer may use what is left of the context, at most Settings.default_tokens. json_object does not ask for the word
+JSON in the messages. finish_reason is 'length' also for an answer that the budget closed: it fits its schema, yet was
+cut.
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+import uuid
+from collections.abc import AsyncGenerator, AsyncIterator
+from contextlib import aclosing, asynccontextmanager
+
+import msgspec
+from starlette.requests import Request
+from starlette.responses import Response
+
+from ...grammars.constraint import AnyObject, Constraint, JsonSchema
+from ..branch import GenerateSpec
+from ..errors import PromptTooLong, UnknownModel
+from .body import read_json
+from .contract import ChatRuntime, Generation
+from .errors import Problem, problem_of
+from .gate import Gate
+from .metrics import Metrics, Watch
+from .replies import (
+    ChatChunk,
+    ChatCompletion,
+    Choice,
+    ChunkChoice,
+    CompletionUsage,
+    Delta,
+    FinishReason,
+    Message,
+    finish_of,
+    usage_of,
+)
+from .requests import ChatRequest, ResponseFormat, parse_chat
+from .settings import Settings
+from .stream import DONE, EventStream, event
+
+LOG = logging.getLogger("espalier.server")
+SCHEMA_ENCODER = msgspec.json.Encoder(decimal_format="number")
+
+
+class ChatService:
+    def __init__(self, runtime: ChatRuntime, settings: Settings, metrics: Metrics, gate: Gate) -> None:
+        self._runtime = runtime
+        self._settings = settings
+        self._metrics = metrics
+        self._gate = gate
+
+    async def chat(self, request: Request) -> Response:
+        watch = self._metrics.watch()
+        chat = parse_chat(await read_json(request, self._settings))
+        if chat.model != self._runtime.model_name:
+            raise UnknownModel(
+                "there is no model of this name here", where="model", fix=f"Use {self._runtime.model_name!r}."
+            )
+        if chat.stream:
+            return self._stream(request, chat, watch)
+        reply = await self._gate.attend(self._whole(chat, watch), request.receive)
+        return Response(msgspec.json.encode(reply), media_type="application/json")
+
+    async def _whole(self, chat: ChatRequest, watch: Watch) -> ChatCompletion:
+        async with self._generation(chat) as generation:
+            async for _ in generation:
+                watch.text()
+            answer = generation.answer
+        watch.finished(answer)
+        choice = Choice(Message(answer.text), finish_of(answer))
+        return ChatCompletion(_fresh_id(), int(time.time()), chat.model, (choice,), usage_of(answer))
+
+    def _stream(self, request: Request, chat: ChatRequest, watch: Watch) -> EventStream:
+        def describe(cause: Exception) -> Problem:
+            request_id: str = request.state.request_id
+            problem = problem_of(cause, request_id)
+            LOG.error("stream %s failed", request_id, exc_info=cause)
+            self._metrics.count(problem.outcome)
+            return problem
+
+        return EventStream(
+            self._events(chat, watch), gate=self._gate, heartbeat=self._settings.heartbeat_seconds, describe=describe,
+            headers={},
+        )
+
+    async def _events(self, chat: ChatRequest, watch: Watch) -> AsyncGenerator[bytes, None]:
+        chunks = _Chunks(chat)
+        async with self._generation(chat) as generation:
+            async for chunk in generation:
+                watch.text()
+                for block in chunks.text(chunk.text):
+                    yield block
+            answer = generation.answer
+        watch.finished(answer)
+        for block in chunks.end(finish_of(answer), usage_of(answer)):
+            yield block
+        yield DONE
+
+    @asynccontextmanager
+    async def _generation(self, chat: ChatRequest) -> AsyncIterator[Generation]:
+        """Whatever way the scope is left, the session is closed and its memory is free."""
+        with self._gate.enter():
+            session = self._runtime.session()
+            try:
+                branch = session.branch()
+                session.extend_chat(branch, [{"role": m.template_role, "content": m.text} for m in chat.messages])
+                spec = self._spec(chat, session.length(branch))
+                async with aclosing(session.generate(branch, spec)) as generation:
+                    yield generation
+            finally:
+                session.close()
+
+    def _spec(self, chat: ChatRequest, prompt: int) -> GenerateSpec:
+        return GenerateSpec(
+            max_tokens=self._budget(chat.budget, prompt),
+            temperature=1.0 if chat.temperature is None else chat.temperature,
+            top_p=1.0 if chat.top_p is None else chat.top_p,
+            seed=chat.seed,
+            stop=tuple(chat.stop or ()),
+            constraint=_constraint(chat.response_format),
+        )
+
+    def _budget(self, wanted: int | None, prompt: int) -> int:
+        room = self._runtime.context - prompt
+        if room < (wanted or 1):
+            raise PromptTooLong(
+                f"the prompt has {prompt} tokens and the answer may have {wanted or 1}, but the context is "
+                f"{self._runtime.context} tokens",
+                where="messages", fix="Shorten the messages or lower max_tokens.",
+            )
+        return wanted if wanted is not None else min(room, self._settings.default_tokens)
+
+
+class _Chunks:
+    """The chunks of one answer: same id and time in all, the role in the first only, usage in the last only."""
+
+    def __init__(self, chat: ChatRequest) -> None:
+        self._id = _fresh_id()
+        self._created = int(time.time())
+        self._model = chat.model
+        self._usage = bool(chat.stream_options and chat.stream_options.include_usage)
+        self._opened = False
+
+    def text(self, text: str) -> list[bytes]:
+        return [*self._opening(), self._chunk(Delta(content=text))] if text else []
+
+    def end(self, reason: FinishReason, usage: CompletionUsage) -> list[bytes]:
+        blocks = [*self._opening(), self._chunk(Delta(), reason)]
+        if self._usage:
+            blocks.append(event(ChatChunk(self._id, self._created, self._model, (), usage)))
+        return blocks
+
+    def _opening(self) -> list[bytes]:
+        if self._opened:
+            return []
+        self._opened = True
+        return [self._chunk(Delta(role="assistant", content=""))]
+
+    def _chunk(self, delta: Delta, reason: FinishReason | None = None) -> bytes:
+        usage = None if self._usage else msgspec.UNSET
+        return event(ChatChunk(self._id, self._created, self._model, (ChunkChoice(delta, reason),), usage))
+
+
+def _constraint(wanted: ResponseFormat | None) -> Constraint | None:
+    if wanted is None or wanted.type == "text":
+        return None
+    if wanted.json_schema is None:
+        return AnyObject()
+    return JsonSchema(SCHEMA_ENCODER.encode(wanted.json_schema.schema_).decode())
+
+
+def _fresh_id() -> str:
+    return f"chatcmpl-{uuid.uuid4().hex}"

@@ -1,0 +1,53 @@
+"""What the server asks of a runtime. `runtime.Runtime` has it; tests may bring something smaller."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Protocol
+
+from ..branch import Answer, BranchId, Chunk, GenerateSpec
+from ..messages import Stats
+
+
+class Generation(Protocol):
+    """Chunks as they come; `answer` once they ended. `aclose` before the end aborts the work and frees its memory."""
+
+    @property
+    def answer(self) -> Answer: ...
+
+    def __aiter__(self) -> Generation: ...
+
+    async def __anext__(self) -> Chunk: ...
+
+    async def aclose(self) -> None: ...
+
+
+class ChatSession(Protocol):
+    """The owner of one request's branch. Closing it frees all that the request holds."""
+
+    def branch(self) -> BranchId: ...
+
+    def extend_chat(
+        self, branch: BranchId, messages: Sequence[Mapping[str, str]], generation_prompt: bool = True
+    ) -> None: ...
+
+    def length(self, branch: BranchId) -> int:
+        """Tokens of the branch."""
+
+    def generate(self, branch: BranchId, spec: GenerateSpec) -> Generation: ...
+
+    def close(self) -> None: ...
+
+
+class ChatRuntime(Protocol):
+    """model_name: the name it is served under. context: most tokens of prompt and answer together."""
+
+    @property
+    def model_name(self) -> str: ...
+
+    @property
+    def context(self) -> int: ...
+
+    def session(self, salt: str = "", adapter: str = "") -> ChatSession: ...
+
+    async def stats(self) -> Stats: ...

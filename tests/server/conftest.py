@@ -1,0 +1,54 @@
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import openai
+import pytest
+
+from espalier.grammars.errors import BudgetTooSmall, MissingByte, UnsupportedKeyword
+from espalier.runtime.errors import EngineFault, Overloaded, TemplateError
+from espalier.runtime.server.settings import Settings
+
+from .fake_runtime import FakeRuntime, Script
+from .live import LiveServer, live
+
+SCRIPTS = {
+    "json": Script(('{"name":', '"Ada"', ',"age":36}')),
+    "closed": Script(('{"name":""}',), closed=True),
+    "empty": Script(()),
+    "endless": Script(("tick ",), endless=True, wait=0.005),
+    "slow": Script(("slow",), wait=0.5),
+    "queued, then refused": Script((), Overloaded("CANARY the queue is full"), wait=0.5),
+    "midway": Script(("one", " two"), ValueError("CANARY internals")),
+    "crash": Script((), ValueError("CANARY internals")),
+    "fault": Script((), EngineFault("CANARY internals", where="step 7")),
+    "full": Script((), Overloaded("the queue is full")),
+    "lookbehind": Script((), UnsupportedKeyword("no look-behind", keyword="pattern", where="/properties/a b/pattern")),
+    "budget": Script((), BudgetTooSmall(40, 8)),
+    "byte": Script((), MissingByte("no token has the byte 0x04")),
+    "template": Script((), TemplateError("conversation roles must alternate")),
+}
+
+
+@pytest.fixture
+def runtime() -> FakeRuntime:
+    return FakeRuntime(SCRIPTS)
+
+
+@pytest.fixture
+def server(runtime: FakeRuntime) -> Iterator[LiveServer]:
+    with live(runtime, Settings(heartbeat_seconds=0.2, drain_seconds=0.2, body_bytes=1 << 20)) as running:
+        yield running
+
+
+@pytest.fixture(scope="module")
+def shared() -> Iterator[LiveServer]:
+    """One server for tests that leave nothing behind in it."""
+    with live(FakeRuntime(SCRIPTS), Settings(heartbeat_seconds=0.2, drain_seconds=0.2, body_bytes=1 << 20)) as running:
+        yield running
+
+
+@pytest.fixture
+def client(server: LiveServer) -> Iterator[openai.OpenAI]:
+    with server.client() as client:
+        yield client

@@ -1,0 +1,118 @@
+"""A runtime without a model: the last message names the script that the answer follows. Each token is one chunk."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from espalier.runtime.branch import Answer, Chunk, GenerateSpec
+from espalier.runtime.errors import EngineFault
+from espalier.runtime.messages import Stats, Usage
+
+CONTEXT = 512
+
+
+@dataclass(frozen=True, slots=True)
+class Script:
+    """pieces: one a token. then: raised after them (before the first one when there are none). endless: the pieces come
+    again and again. wait: seconds before each piece. closed: the budget ended it."""
+
+    pieces: tuple[str, ...] = ("Hello", " there", "!")
+    then: Exception | None = None
+    endless: bool = False
+    wait: float = 0.0
+    closed: bool = False
+
+
+@dataclass(slots=True)
+class Call:
+    """What the server handed over."""
+
+    messages: list[tuple[str, str]]
+    spec: GenerateSpec
+
+
+@dataclass(slots=True)
+class FakeRuntime:
+    scripts: Mapping[str, Script] = field(default_factory=dict)
+    model_name: str = "org/tiny"
+    context: int = CONTEXT
+    calls: list[Call] = field(default_factory=list)
+    open_sessions: int = 0
+    running: int = 0
+    dead: bool = False
+
+    def session(self, salt: str = "", adapter: str = "") -> FakeSession:
+        self.open_sessions += 1
+        return FakeSession(self)
+
+    async def stats(self) -> Stats:
+        if self.dead:
+            raise EngineFault("CANARY the engine is gone")
+        return Stats(
+            request=0, pages_free=5, pages_cached=2, pages_held=1, pages_total=8, running=self.running, waiting=0,
+            steps=3, tokens_in=10, tokens_cached=4, tokens_computed=6, tokens_out=7, tokens_forced=2, host_s=0.5,
+            model_s=1.5,
+        )
+
+
+class FakeSession:
+    def __init__(self, runtime: FakeRuntime) -> None:
+        self._runtime = runtime
+        self._messages: list[tuple[str, str]] = []
+
+    def branch(self) -> int:
+        return 1
+
+    def extend_chat(
+        self, branch: int, messages: Sequence[Mapping[str, str]], generation_prompt: bool = True
+    ) -> None:
+        self._messages += [(message["role"], message["content"]) for message in messages]
+
+    def length(self, branch: int) -> int:
+        return sum(len(content.split()) + 1 for _, content in self._messages)
+
+    def generate(self, branch: int, spec: GenerateSpec) -> FakeGeneration:
+        self._runtime.calls.append(Call(self._messages, spec))
+        script = self._runtime.scripts.get(self._messages[-1][1], Script())
+        return FakeGeneration(self._runtime, script, spec, self.length(branch))
+
+    def close(self) -> None:
+        self._runtime.open_sessions -= 1
+
+
+class FakeGeneration:
+    def __init__(self, runtime: FakeRuntime, script: Script, spec: GenerateSpec, prompt: int) -> None:
+        self._runtime = runtime
+        self._script = script
+        self._spec = spec
+        self._prompt = prompt
+        self._written: list[str] = []
+        self._ended = False
+        runtime.running += 1
+
+    @property
+    def answer(self) -> Answer:
+        whole = not self._script.endless and len(self._written) == len(self._script.pieces)
+        usage = Usage(prompt=self._prompt, cached=3, generated=len(self._written), forced=1)
+        return Answer("".join(self._written), (), "stop" if whole else "length", usage, closed=self._script.closed)
+
+    def __aiter__(self) -> FakeGeneration:
+        return self
+
+    async def __anext__(self) -> Chunk:
+        script, at = self._script, len(self._written)
+        await asyncio.sleep(script.wait)
+        if at < self._spec.max_tokens and (script.endless or at < len(script.pieces)):
+            self._written.append(script.pieces[at % len(script.pieces)])
+            return Chunk(self._written[-1], (at,))
+        await self.aclose()
+        if script.then is not None:
+            raise script.then
+        raise StopAsyncIteration
+
+    async def aclose(self) -> None:
+        if not self._ended:
+            self._ended = True
+            self._runtime.running -= 1

@@ -1,0 +1,231 @@
+"""Failures: the right class at the client, OpenAI's shape, the place by its path, and nothing from inside."""
+
+from __future__ import annotations
+
+import httpx
+import openai
+import pytest
+
+from espalier.runtime.server.errors import problem_of, schema_param
+from espalier.runtime.server.settings import Settings
+
+from .fake_runtime import CONTEXT, FakeRuntime
+from .live import LiveServer, live
+from .test_chat import MODEL, ask
+
+SCHEMA = {"type": "json_schema", "json_schema": {"name": "x", "schema": {"type": "object"}}}
+
+
+def assert_shape(reply: httpx.Response) -> dict[str, str | None]:
+    assert reply.headers["content-type"] == "application/json"
+    assert reply.headers["x-request-id"]
+    (error,) = reply.json().values()
+    assert set(error) == {"message", "type", "param", "code"}
+    assert isinstance(error["message"], str)
+    assert error["message"]
+    assert "CANARY" not in error["message"]
+    return error
+
+
+@pytest.mark.parametrize(
+    ("text", "param", "code"),
+    [
+        ("lookbehind", 'response_format.json_schema.schema.properties["a b"].pattern', "unsupported_keyword"),
+        ("budget", "max_tokens", "budget_too_small"),
+        ("byte", "messages", "missing_byte"),
+        ("template", "messages", "template_error"),
+    ],
+)
+def test_a_refusal_of_the_runtime_is_a_bad_request(client: openai.OpenAI, text: str, param: str, code: str) -> None:
+    with pytest.raises(openai.BadRequestError) as caught:
+        ask(client, text, response_format=SCHEMA)
+    assert (caught.value.param, caught.value.code, caught.value.type) == (param, code, "invalid_request_error")
+    assert caught.value.request_id
+
+
+@pytest.mark.parametrize("text", ["crash", "fault"])
+def test_an_internal_fault_says_nothing_but_its_request_id(
+    server: LiveServer, client: openai.OpenAI, text: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    with pytest.raises(openai.InternalServerError) as caught:
+        ask(client, text)
+    assert "CANARY" not in str(caught.value)
+    assert str(caught.value.request_id) in str(caught.value)
+    assert caught.value.response.headers["x-should-retry"] == "false"
+    assert str(caught.value.request_id) in caplog.text
+    assert "CANARY" in caplog.text
+    assert ask(client).choices[0].finish_reason == "stop"
+
+
+def test_a_full_queue_is_a_rate_limit_that_says_when(client: openai.OpenAI) -> None:
+    with pytest.raises(openai.RateLimitError) as caught:
+        ask(client, "full")
+    assert 0 < int(caught.value.response.headers["retry-after"]) <= 60
+
+
+def test_more_requests_than_the_capacity_are_turned_away(runtime: FakeRuntime) -> None:
+    with live(runtime, Settings(capacity=1, drain_seconds=0.2)) as server, server.client() as client:
+        stream = ask(client, "endless", stream=True)
+        next(stream)
+        with pytest.raises(openai.RateLimitError):
+            ask(client)
+        stream.close()
+
+
+def test_an_unknown_model_is_not_found(client: openai.OpenAI) -> None:
+    for call in (lambda: client.models.retrieve("org/other"),
+                 lambda: client.chat.completions.create(model="gpt", messages=[{"role": "user", "content": "x"}])):
+        with pytest.raises(openai.NotFoundError) as caught:
+            call()
+        assert (caught.value.code, caught.value.param) == ("model_not_found", "model")
+
+
+@pytest.mark.parametrize(("words", "budget"), [(CONTEXT, None), (CONTEXT - 9, 64), (1, 10**9)])
+def test_what_passes_the_context_is_refused(client: openai.OpenAI, words: int, budget: int | None) -> None:
+    with pytest.raises(openai.BadRequestError) as caught:
+        ask(client, "w " * words, max_tokens=budget)
+    assert (caught.value.code, caught.value.param) == ("context_length_exceeded", "messages")
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "status"),
+    [("GET", "/", 404), ("GET", "/v1/nothing", 404), ("GET", "/v1/chat/completions", 405), ("POST", "/v1/models", 405),
+     ("GET", "/docs", 404), ("GET", "/openapi.json", 404), ("GET", "//v1/models", 404), ("GET", "/v1/models/", 404),
+     ("DELETE", "/health", 405), ("HEAD", "/nothing", 404)],
+)
+def test_every_wrong_route_has_the_shape(shared: LiveServer, method: str, path: str, status: int) -> None:
+    reply = httpx.request(method, f"{shared.url}{path}")
+    assert reply.status_code == status
+    if method != "HEAD":
+        assert_shape(reply)
+
+
+FIELDS = [
+    ({"tools": []}, "tools", "unknown_parameter"),
+    ({"guided_json": {}}, "guided_json", "unknown_parameter"),
+    ({"temprature": 0}, "temprature", "unknown_parameter"),
+    ({"logprobs": None}, "logprobs", "unknown_parameter"),
+    ({"n": 2}, "n", "invalid_value"),
+    ({"n": True}, "n", "invalid_value"),
+    ({"temperature": 2.1}, "temperature", "invalid_value"),
+    ({"temperature": True}, "temperature", "invalid_value"),
+    ({"temperature": "1"}, "temperature", "invalid_value"),
+    ({"top_p": -0.1}, "top_p", "invalid_value"),
+    ({"max_tokens": 0}, "max_tokens", "invalid_value"),
+    ({"max_tokens": 1.5}, "max_tokens", "invalid_value"),
+    ({"max_tokens": 10**400}, "max_tokens", "invalid_value"),
+    ({"max_tokens": 3, "max_completion_tokens": 4}, "max_tokens", "invalid_value"),
+    ({"seed": 2**63}, "seed", "invalid_value"),
+    ({"stop": ["x"] * 17}, "stop", "invalid_value"),
+    ({"stop": ["a", ""]}, "stop[1]", "invalid_value"),
+    ({"stop": ""}, "stop", "invalid_value"),
+    ({"stop": 3}, "stop", "invalid_value"),
+    ({"stop": "x", "response_format": SCHEMA}, "stop", "invalid_value"),
+    ({"stream": "yes"}, "stream", "invalid_value"),
+    ({"stream_options": {"include_usage": True}}, "stream_options", "invalid_value"),
+    ({"stream": True, "stream_options": {"usage": True}}, "stream_options.usage", "unknown_parameter"),
+    ({"messages": []}, "messages", "invalid_value"),
+    ({"messages": None}, "messages", "invalid_value"),
+    ({"messages": "hi"}, "messages", "invalid_value"),
+    ({"messages": [None]}, "messages[0]", "invalid_value"),
+    ({"messages": [{"role": "user"}]}, "messages[0].content", "missing_required_parameter"),
+    ({"messages": [{"role": "user", "content": None}]}, "messages[0].content", "invalid_value"),
+    ({"messages": [{"role": "user", "content": []}]}, "messages[0].content", "invalid_value"),
+    ({"messages": [{"role": "robot", "content": "x"}]}, "messages[0].role", "invalid_value"),
+    ({"messages": [{"role": "tool", "content": "x", "tool_call_id": "1"}]}, "messages[0].role", "invalid_value"),
+    ({"messages": [{"role": "user", "content": "x", "mood": 1}]}, "messages[0].mood", "unknown_parameter"),
+    ({"messages": [{"role": "assistant", "content": "x", "tool_calls": []}]}, "messages[0].tool_calls",
+     "invalid_value"),
+    ({"messages": [{"role": "user", "content": [{"type": "text", "text": "x"}, {"type": "file", "file": {}}]}]},
+     "messages[0].content[1].type", "invalid_value"),
+    ({"messages": [{"role": "user", "content": [{"type": "text"}]}]}, "messages[0].content[0].text",
+     "missing_required_parameter"),
+    ({"response_format": {"type": "json_schemas"}}, "response_format.type", "invalid_value"),
+    ({"response_format": {"type": "json_schema"}}, "response_format.json_schema", "missing_required_parameter"),
+    ({"response_format": {"type": "json_schema", "json_schema": None}}, "response_format.json_schema",
+     "missing_required_parameter"),
+    ({"response_format": {"type": "json_schema", "json_schema": {"schema": {}}}}, "response_format.json_schema.name",
+     "missing_required_parameter"),
+    ({"response_format": {"type": "json_schema", "json_schema": {"name": "x"}}}, "response_format.json_schema.schema",
+     "missing_required_parameter"),
+    ({"response_format": {"type": "json_schema", "json_schema": {"name": "x y", "schema": {}}}},
+     "response_format.json_schema.name", "invalid_value"),
+    ({"response_format": {"type": "json_schema", "json_schema": {"name": "x", "schema": '{"type":"boolean"}'}}},
+     "response_format.json_schema.schema", "invalid_value"),
+    ({"response_format": {"type": "json_schema", "schema": {}}}, "response_format.schema", "unknown_parameter"),
+    ({"response_format": {"type": "json_object", "json_schema": {"name": "x", "schema": {}}}},
+     "response_format.json_schema", "invalid_value"),
+    ({"response_format": "json"}, "response_format", "invalid_value"),
+    ({"model": None}, "model", "invalid_value"),
+]
+
+
+@pytest.mark.parametrize(("change", "param", "code"), FIELDS)
+def test_a_wrong_field_is_named_by_its_path(
+    shared: LiveServer, change: dict[str, object], param: str, code: str
+) -> None:
+    reply = shared.post({"model": MODEL, "messages": [{"role": "user", "content": "x"}], **change})
+    assert reply.status_code == 400
+    error = assert_shape(reply)
+    assert (error["param"], error["code"]) == (param, code)
+
+
+@pytest.mark.parametrize(
+    ("field", "near"),
+    [("temprature", "temperature"), ("max_token", "max_tokens"), ("guided_json", "response_format"),
+     ("top_k", "top_p")],
+)
+def test_an_unknown_field_is_answered_with_the_nearest(shared: LiveServer, field: str, near: str) -> None:
+    error = shared.post({"model": MODEL, "messages": [{"role": "user", "content": "x"}], field: 1}).json()["error"]
+    assert field in error["message"]
+    assert f"Did you mean {near!r}?" in error["message"]
+
+
+def test_a_message_part_that_is_not_text_is_named(shared: LiveServer) -> None:
+    part = {"type": "image_url", "image_url": {"url": "file:///etc/passwd"}}
+    reply = shared.post({"model": MODEL, "messages": [{"role": "user", "content": [part]}]})
+    assert "image_url" in reply.json()["error"]["message"]
+
+
+@pytest.mark.parametrize("missing", ["model", "messages"])
+def test_a_missing_field_is_named(shared: LiveServer, missing: str) -> None:
+    whole = {"model": MODEL, "messages": [{"role": "user", "content": "x"}]}
+    del whole[missing]
+    error = assert_shape(shared.post(whole))
+    assert (error["param"], error["code"]) == (missing, "missing_required_parameter")
+
+
+def test_a_bad_schema_disturbs_nobody(client: openai.OpenAI, server: LiveServer) -> None:
+    stream = ask(client, "endless", stream=True, max_tokens=40)
+    next(stream)
+    for _ in range(3):
+        with pytest.raises(openai.BadRequestError):
+            ask(client, "lookbehind", response_format=SCHEMA)
+    assert ask(client).choices[0].finish_reason == "stop"
+    assert list(stream)[-1].choices[0].finish_reason == "length"
+    assert httpx.get(f"{server.url}/health").status_code == 200
+
+
+@pytest.mark.parametrize(
+    ("given", "echoed"), [("abc-1.2:x_Y", True), ("a" * 128, True), ("a" * 129, False), ("a b", False), ("<x>", False)]
+)
+def test_a_plain_request_id_is_echoed_and_any_other_replaced(shared: LiveServer, given: str, echoed: bool) -> None:
+    reply = httpx.get(f"{shared.url}/v1/models", headers={"x-request-id": given})
+    assert (reply.headers["x-request-id"] == given) is echoed
+    assert reply.headers["x-request-id"]
+
+
+@pytest.mark.parametrize(
+    ("pointer", "param"),
+    [("", ""), ("#", ""), ("#/properties/a", ".properties.a"), ("/anyOf/0/type", ".anyOf[0].type"),
+     ("/$defs/A~1B/x~0y", '.$defs["A/B"]["x~y"]'), ("/properties/é", '.properties["é"]'), ("line 3", "")],
+)
+def test_a_pointer_becomes_a_path_of_the_request(pointer: str, param: str) -> None:
+    assert schema_param(pointer) == "response_format.json_schema.schema" + param
+
+
+def test_an_unknown_cause_never_shows_its_text() -> None:
+    problem = problem_of(RuntimeError("CANARY at 0x7f00"), "req_1")
+    assert problem.status == 500
+    assert b"CANARY" not in problem.encode()
+    assert b"req_1" in problem.encode()

@@ -1,0 +1,139 @@
+"""Hostile bodies: each gets a typed answer, and the next request works."""
+
+from __future__ import annotations
+
+import socket
+
+import httpx
+import pytest
+
+from espalier.runtime.server.settings import Settings
+
+from .fake_runtime import FakeRuntime
+from .live import LiveServer, live
+from .test_chat import MODEL
+from .test_errors import assert_shape
+
+GOOD = b'{"model":"org/tiny","messages":[{"role":"user","content":"x"}]}'
+
+SCHEMA_FORMAT = '"response_format":{"type":"json_schema","json_schema":{"name":"x","schema":%s}}'
+
+
+def chat(extra: str) -> bytes:
+    return f'{{"model":"org/tiny","messages":[{{"role":"user","content":"x"}}],{extra}}}'.encode()
+
+
+BODIES = [
+    (b"", 400), (b"null", 400), (b"[]", 400), (b"3", 400), (b'"x"', 400), (b"{", 400), (b"{}", 400), (b"{'a':1}", 400),
+    (GOOD + b"x", 400),
+    (b"\xef\xbb\xbf" + GOOD, 400),
+    (GOOD.decode().encode("utf-16"), 400),
+    (b'{"model":"\xff\xfe"}', 400),
+    (GOOD.replace(b'"x"', b'"\\ud800"'), 400),
+    (GOOD.replace(b'"x"', b'"\\udc00\\ud800"'), 400),
+    (chat('"temperature":NaN'), 400), (chat('"temperature":Infinity'), 400), (chat('"temperature":-Infinity'), 400),
+    (chat('"temperature":1e400'), 400), (chat('"temperature":-1e400'), 400),
+    (chat('"temperature":1e99999999999999999999'), 400),
+    (chat('"max_tokens":' + "9" * 5000), 400), (chat('"max_tokens":-1'), 400),
+    (chat('"seed":9223372036854775808'), 400),
+    (chat('"max_tokens":1,"max_tokens":2'), 400),
+    (chat('"temperature":0.5,"temperature":0.5'), 400),
+    (chat('"user":' + "[" * 100_000 + "]" * 100_000), 400),
+    (chat('"user":' + '{"a":' * 100_000 + "1" + "}" * 100_000), 400),
+    (chat('"user":' + "[" * 620 + "]" * 620), 400),
+    (chat('"user":' + "[" * 100_000), 400),
+    (chat('"' + "k" * 500_000 + '":1'), 400),
+    (chat(SCHEMA_FORMAT % '{"a":1,"a":2}'), 400),
+    (chat('"stop":' + str(["x" * 257]).replace("'", '"')), 400),
+    (GOOD.replace(b"x", b"\\u0000"), 200),
+    (GOOD.replace(b"x", "\U0001f469\u200d\u00e9".encode()), 200),
+    (GOOD.replace(b"x", b"\\ud83d\\ude00"), 200),
+    (b" \r\n\t" + GOOD + b"\n", 200),
+    (chat('"temperature":1e-400,"top_p":1E0'), 200),
+    (chat(SCHEMA_FORMAT % ('{"not":' * 550 + "{}" + "}" * 550)), 200),
+]
+
+
+@pytest.mark.parametrize(("body", "status"), BODIES, ids=range(len(BODIES)))
+def test_every_body_gets_a_typed_answer(shared: LiveServer, body: bytes, status: int) -> None:
+    reply = shared.post(body)
+    assert reply.status_code == status
+    if status != 200:
+        assert len(assert_shape(reply)["message"]) < 1000
+    assert shared.post(GOOD).status_code == 200
+
+
+@pytest.mark.parametrize(
+    "kind", ["text/plain", "application/x-www-form-urlencoded", "multipart/form-data", "", "application/jsonx",
+             "application/json; charset=utf-16"],
+)
+def test_only_json_is_read(shared: LiveServer, kind: str) -> None:
+    reply = shared.post(GOOD, headers={"content-type": kind})
+    assert reply.status_code == 415
+    assert assert_shape(reply)["code"] == "unsupported_media_type"
+
+
+@pytest.mark.parametrize(
+    "kind", ["application/json; charset=UTF-8", "Application/JSON", 'application/json;charset="utf-8"']
+)
+def test_json_may_name_its_charset(shared: LiveServer, kind: str) -> None:
+    assert shared.post(GOOD, headers={"content-type": kind}).status_code == 200
+
+
+def padded(size: int) -> bytes:
+    return GOOD + b" " * (size - len(GOOD))
+
+
+def test_the_limit_of_a_body_is_exact(shared: LiveServer) -> None:
+    assert shared.post(padded(1 << 20)).status_code == 200
+    assert shared.post(padded((1 << 20) + 1)).status_code == 413
+
+
+@pytest.mark.parametrize("chunked", [False, True])
+def test_a_body_of_ten_megabytes_is_too_large(server: LiveServer, chunked: bool) -> None:
+    body = padded(10 << 20)
+    content = iter([body[at : at + 65536] for at in range(0, len(body), 65536)]) if chunked else body
+    reply = httpx.post(
+        f"{server.url}/v1/chat/completions", content=content, headers={"content-type": "application/json"}, timeout=30
+    )
+    assert reply.status_code == 413
+    assert assert_shape(reply)["code"] == "body_too_large"
+
+
+def test_a_body_that_does_not_come_is_given_up(runtime: FakeRuntime) -> None:
+    with live(runtime, Settings(body_seconds=0.2, drain_seconds=0.2)) as server:
+        head = b"POST /v1/chat/completions HTTP/1.1\r\nhost: x\r\ncontent-type: application/json\r\n"
+        with socket.create_connection(("127.0.0.1", int(server.url.rsplit(":", 1)[1])), timeout=10) as raw:
+            raw.sendall(head + b"content-length: 9\r\n\r\n{")
+            assert raw.recv(4096).startswith(b"HTTP/1.1 408")
+
+
+@pytest.mark.parametrize(
+    "raw", [b"\x00\x01\x02\r\n\r\n", b"GET / HTTP/x\r\n\r\n", b"GET /\xff HTTP/1.1\r\nhost: x\r\n\r\n",
+            b"GET / HTTP/1.1\r\nhost: x\r\nx: " + b"a" * 200_000 + b"\r\n\r\n"],
+    ids=["bytes", "version", "path", "header"],
+)
+def test_what_is_not_http_closes_only_its_connection(shared: LiveServer, raw: bytes) -> None:
+    with socket.create_connection(("127.0.0.1", int(shared.url.rsplit(":", 1)[1])), timeout=10) as connection:
+        connection.sendall(raw)
+        connection.settimeout(10)
+        assert b" 400 " in connection.recv(4096)
+    assert shared.post(GOOD).status_code == 200
+
+
+def test_null_in_any_place_is_answered(shared: LiveServer) -> None:
+    whole: dict[str, object] = {
+        "model": MODEL, "messages": [{"role": "user", "content": [{"type": "text", "text": "x"}]}],
+        "stream_options": {"include_usage": True}, "stream": True,
+        "response_format": {"type": "json_schema", "json_schema": {"name": "x", "schema": {}, "strict": True}},
+    }
+    assert {shared.post(body).status_code for body in nulled(whole)} == {200, 400}
+
+
+def nulled(value: object) -> list[object]:
+    """Every copy of the value in which one place is null."""
+    if isinstance(value, dict):
+        return [{**value, key: new} for key, item in value.items() for new in [None, *nulled(item)]]
+    if isinstance(value, list):
+        return [[*value[:at], new, *value[at + 1 :]] for at, item in enumerate(value) for new in [None, *nulled(item)]]
+    return []
