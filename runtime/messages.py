@@ -151,7 +151,8 @@ class Tokens(msgspec.Struct, frozen=True, tag=True):
 
 
 class Finished(msgspec.Struct, frozen=True, tag=True):
-    """reason: 'stop' (end token, stop id, or the grammar is complete), 'length' (budget), 'done' (Prefill).
+    """reason: 'stop' (end token, stop id, or the grammar is complete), 'length' (budget), 'done' (Prefill), 'aborted'
+    (Abort; the pages are given back).
     stop_id: the end token drawn, which is not part of the text and not in the lease; None when the grammar ended it.
     closed: the budget overlay cut the answer short (still valid under its grammar)."""
 
@@ -171,13 +172,14 @@ class Chosen(msgspec.Struct, frozen=True, tag=True):
 
 
 class Failed(msgspec.Struct, frozen=True, tag=True):
-    """error: name of the error class; the other fields rebuild it."""
+    """error: name of the error class; the other fields rebuild it. details: the numbers of a BudgetTooSmall."""
 
     request: int
     error: str
     message: str
     where: str = ""
     fix: str = ""
+    details: tuple[int, ...] = ()
 
 
 class Stats(msgspec.Struct, frozen=True, tag=True):

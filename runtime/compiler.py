@@ -1,0 +1,80 @@
+"""Constraints compiled once, off the event loop, and defined in the engine; the least recently used leave first."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections import OrderedDict
+from collections.abc import Callable
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass
+
+import msgspec
+
+from ..grammars.constraint import Constraint
+from .messages import Command, Define, Forget
+
+Compile = Callable[[Constraint], bytes]
+"""A constraint -> its msgpack-encoded Grammar. Raises ConstraintError."""
+
+DEFAULT_BYTES = 64 << 20
+
+
+@dataclass(frozen=True, slots=True)
+class Compiled:
+    """id: by which the engine knows the grammar. size: bytes of the constraint and of the grammar."""
+
+    id: int
+    size: int
+
+
+class Compiler:
+    """An LRU bounded by bytes. A compile that many wait for runs once; a failed one is not kept."""
+
+    def __init__(self, compile: Compile, *, send: Callable[[Command], None], next_id: Callable[[], int],
+                 budget: int = DEFAULT_BYTES) -> None:
+        self._compile = compile
+        self._send = send
+        self._next_id = next_id
+        self._budget = budget
+        self._lock = threading.Lock()
+        self._done: OrderedDict[bytes, Compiled] = OrderedDict()
+        self._open: dict[bytes, Future[Compiled]] = {}
+        self._pool = ThreadPoolExecutor(1, thread_name_prefix="espalier-compile")
+
+    async def compiled(self, constraint: Constraint) -> Compiled:
+        """Defined in the engine and, until the caller awaits again, not forgotten. Raises ConstraintError."""
+        key = msgspec.msgpack.encode(constraint)
+        with self._lock:
+            kept = self._done.get(key)
+            if kept is not None:
+                self._done.move_to_end(key)
+                return kept
+            future = self._open.get(key)
+            if future is None:
+                future = self._open[key] = self._pool.submit(self._work, key, constraint)
+        return await asyncio.shield(asyncio.wrap_future(future))
+
+    def _work(self, key: bytes, constraint: Constraint) -> Compiled:
+        try:
+            grammar = self._compile(constraint)
+        except BaseException:
+            with self._lock:
+                del self._open[key]
+            raise
+        compiled = Compiled(self._next_id(), len(key) + len(grammar))
+        with self._lock:
+            self._send(Define(compiled.id, grammar))
+            self._done[key] = compiled
+            del self._open[key]
+            self._shrink()
+        return compiled
+
+    def _shrink(self) -> None:
+        """The newest stays whatever its size: somebody is about to use it."""
+        while len(self._done) > 1 and sum(kept.size for kept in self._done.values()) > self._budget:
+            _, oldest = self._done.popitem(last=False)
+            self._send(Forget(oldest.id))
+
+    def close(self) -> None:
+        self._pool.shutdown(wait=False, cancel_futures=True)

@@ -1,0 +1,116 @@
+"""Constraints of the engine: id -> a grammar bound to the vocabulary, and one matcher per request."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from typing import Any, Protocol
+
+from ..grammars.errors import BudgetTooSmall
+from .errors import EngineFault, InvalidParameter
+
+
+class MatcherLike(Protocol):
+    """The part of `grammars.matcher.Matcher` that the engine uses."""
+
+    def row(self, budget: int | None) -> int: ...
+    def accept(self, token: int) -> None: ...
+    def forced(self, limit: int) -> Sequence[int]: ...
+    def may_end(self) -> bool: ...
+    def must_end(self) -> bool: ...
+    def close(self) -> None: ...
+
+
+class CompiledLike(Protocol):
+    """The part of `grammars.matcher.CompiledGrammar` that the engine uses."""
+
+    @property
+    def min_tokens(self) -> int: ...
+    def matcher(self) -> Any: ...
+
+
+Bind = Callable[[bytes], CompiledLike]
+
+
+class Constrained:
+    """The matcher of one request, with the time it took and whether the budget ever narrowed its choice."""
+
+    def __init__(self, matcher: MatcherLike, same_row: Callable[[int, int], bool],
+                 clock: Callable[[], float] = time.perf_counter) -> None:
+        self._matcher = matcher
+        self._same_row = same_row
+        self._clock = clock
+        self.mask_s = 0.0
+        self.cut_short = False
+
+    def row(self, budget: int) -> int:
+        """Mask row for the next token, with `budget` tokens left, this one included."""
+        began = self._clock()
+        row = self._matcher.row(budget)
+        if not self.cut_short:
+            self.cut_short = not self._same_row(row, self._matcher.row(None))
+        self.mask_s += self._clock() - began
+        return row
+
+    def accept(self, token: int) -> None:
+        self._matcher.accept(token)
+
+    def forced(self, limit: int) -> list[int]:
+        """Forced tokens from here, now accepted."""
+        if limit <= 0:
+            return []
+        tokens = list(self._matcher.forced(limit))[:limit]
+        for token in tokens:
+            self._matcher.accept(token)
+        return tokens
+
+    def must_end(self) -> bool:
+        return self._matcher.must_end()
+
+    def close(self) -> None:
+        self._matcher.close()
+
+
+class Constraints:
+    """bind: a msgpack-encoded Grammar -> a CompiledGrammar of this engine's vocabulary and mask table.
+
+    rows: the mask table's array (int32 [n, words]) at this moment, or None when there is no table. A grammar that
+    cannot be bound is kept with its error, so that the request that uses it fails with the true cause.
+    """
+
+    def __init__(self, bind: Bind | None = None, rows: Callable[[], Any] | None = None) -> None:
+        self._bind = bind
+        self._rows = rows
+        self._bound: dict[int, CompiledLike | Exception] = {}
+
+    def define(self, constraint: int, grammar: bytes) -> None:
+        try:
+            if self._bind is None:
+                raise EngineFault("this engine was built without grammars", where="constraint")
+            self._bound[constraint] = self._bind(grammar)
+        except Exception as error:  # kept for the request that asks for it: one fault, one victim
+            self._bound[constraint] = error
+
+    def forget(self, constraint: int) -> None:
+        self._bound.pop(constraint, None)
+
+    def open(self, constraint: int, budget: int) -> Constrained:
+        """A fresh matcher. Raises the error of a failed bind, InvalidParameter, or BudgetTooSmall."""
+        bound = self._bound.get(constraint)
+        if bound is None:
+            raise InvalidParameter(f"constraint {constraint} is not defined", where="constraint")
+        if isinstance(bound, Exception):
+            raise bound
+        if bound.min_tokens > budget:
+            raise BudgetTooSmall(bound.min_tokens, budget)
+        return Constrained(bound.matcher(), self.same_row)
+
+    def rows(self) -> Any:
+        return self._rows() if self._rows else None
+
+    def same_row(self, left: int, right: int) -> bool:
+        """Whether two mask rows allow the same tokens."""
+        if left == right or self._rows is None:
+            return left == right
+        rows = self._rows()
+        return bool((rows[left] == rows[right]).all())

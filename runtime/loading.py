@@ -1,0 +1,98 @@
+"""From a model's name to an engine and a runtime. Torch is imported here, inside the functions, and nowhere before."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Protocol
+
+import msgspec
+
+from ..grammars.constraint import Constraint
+from .config import EngineConfig
+from .constraints import Constraints
+
+if TYPE_CHECKING:
+    from .engine import Engine
+    from .runtime import Runtime
+    from .tokenizer import Tokenizer
+
+Progress = Callable[[str], None]
+
+
+class Words(Protocol):
+    """The part of a tokenizer that grammars need."""
+
+    @property
+    def token_bytes(self) -> Sequence[bytes]: ...
+    @property
+    def special_ids(self) -> Collection[int]: ...
+    @property
+    def stop_ids(self) -> Collection[int]: ...
+    def encode(self, text: str) -> list[int]: ...
+
+
+def load_runtime(model: str, config: EngineConfig, *, process: bool, progress: Progress) -> Runtime:
+    from .catalogue import resolve
+    from .gguf import GGUFFile
+    from .link import EngineLink, ThreadLink
+    from .models.config import llama_config
+    from .process_link import Boot, ProcessLink
+    from .runtime import Runtime, name_of
+    from .template import ChatTemplate
+    from .tokenizer import Tokenizer
+
+    path = resolve(model, progress=progress)
+    progress(f"reading {path.name}")
+    gguf = GGUFFile.open(path)
+    tokenizer = Tokenizer.from_gguf(gguf)
+    template = ChatTemplate.from_gguf(gguf, tokenizer)
+    context = min(config.context or llama_config(gguf).context, llama_config(gguf).context)
+    progress("starting the engine")
+    link: EngineLink
+    if process:
+        link = ProcessLink.start(Boot(model=str(path), config=config))
+    else:
+        link = ThreadLink(load_engine(path, config, tokenizer))
+    return Runtime(
+        link=link, tokenizer=tokenizer, template=template, model_name=name_of(model), context=context,
+        compile=compile_grammar,
+    )
+
+
+def load_engine(path: Path, config: EngineConfig, tokenizer: Tokenizer | None = None) -> Engine:
+    """The engine of a .gguf file, with torch behind it. Raises ModelError."""
+    from .engine import Engine
+    from .gguf import GGUFFile
+    from .models.load import load_model
+    from .tokenizer import Tokenizer
+    from .torch_executor import TorchExecutor
+
+    words = tokenizer or Tokenizer.from_gguf(GGUFFile.open(path))
+    executor = TorchExecutor(load_model(path, config), config)
+    grammars = bind_grammars(words, executor.vocabulary_size, config)
+    return Engine(executor, config, end_ids=words.stop_ids, constraints=grammars)
+
+
+def bind_grammars(words: Words, size: int, config: EngineConfig) -> Constraints:
+    """Grammars over the vocabulary of these words. size: width of the logits."""
+    from ..grammars.compiled import CompiledGrammar
+    from ..grammars.ir import Grammar
+    from ..grammars.rows import MaskTable
+    from ..grammars.vocabulary import Vocabulary
+
+    vocabulary = Vocabulary(
+        words.token_bytes, special=words.special_ids, stop=words.stop_ids, encode=words.encode, size=size,
+    )
+    table = MaskTable(size, config.mask_bytes)
+    decoder = msgspec.msgpack.Decoder(Grammar)
+    return Constraints(
+        lambda grammar: CompiledGrammar(decoder.decode(grammar), vocabulary, table), lambda: table.array,
+    )
+
+
+def compile_grammar(constraint: Constraint) -> bytes:
+    """The encoded grammar of a constraint. Raises ConstraintError."""
+    from ..grammars.compile import compile_constraint
+
+    return msgspec.msgpack.encode(compile_constraint(constraint))

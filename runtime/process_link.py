@@ -1,0 +1,234 @@
+"""The engine in a process of its own, over a unix socket that only this user can reach.
+
+Frames are a length (4 bytes, big-endian) and that many bytes of msgpack. The worker speaks first: a `Hello` with the
+version of the protocol; then comes `Boot`, and `Ready` or `Refused`. After that, commands go in and events come out.
+"""
+
+from __future__ import annotations
+
+import os
+import queue
+import socket
+import struct
+import subprocess
+import sys
+import tempfile
+import threading
+from contextlib import suppress
+from pathlib import Path
+from typing import Literal, TypeVar
+
+import msgspec
+
+from .config import EngineConfig
+from .errors import EngineFault
+from .faults import unpack
+from .link import Sink
+from .messages import PROTOCOL_VERSION, Command, EngineStopped, Event, Failed, Stop
+
+MOST_FRAME_BYTES = 1 << 30
+_LENGTH = struct.Struct(">I")
+# A child that dies while it starts says so at once; this bounds one that hangs before its first word.
+HELLO_SECONDS = 60.0
+# An engine that is asked to end finishes its step first; then it is killed.
+CLOSE_SECONDS = 30.0
+
+T = TypeVar("T")
+
+
+class Hello(msgspec.Struct, frozen=True, tag=True):
+    version: int = PROTOCOL_VERSION
+
+
+class Boot(msgspec.Struct, frozen=True, tag=True):
+    """model: path of the weights. executor 'scripted': no model, for tests of the link."""
+
+    model: str
+    config: EngineConfig
+    executor: Literal["torch", "scripted"] = "torch"
+    version: int = PROTOCOL_VERSION
+
+
+class Ready(msgspec.Struct, frozen=True, tag=True):
+    """The engine is loaded."""
+
+
+class Refused(msgspec.Struct, frozen=True, tag=True):
+    """The engine could not be built; the worker ends."""
+
+    cause: Failed
+
+
+Greeting = Hello | Ready | Refused
+
+
+class Channel:
+    """Typed frames over a connected socket. `send` may be called from several threads."""
+
+    def __init__(self, connection: socket.socket) -> None:
+        self._socket = connection
+        self._lock = threading.Lock()
+
+    def send(self, message: msgspec.Struct | list[Event]) -> None:
+        """Raises OSError when the other side is gone."""
+        body = msgspec.msgpack.encode(message)
+        with self._lock:
+            self._socket.sendall(_LENGTH.pack(len(body)) + body)
+
+    def receive(self, decoder: msgspec.msgpack.Decoder[T]) -> T | None:
+        """None when the other side has closed. Raises EngineFault for a frame that is not what was agreed."""
+        head = self._read(_LENGTH.size)
+        if head is None:
+            return None
+        (size,) = _LENGTH.unpack(head)
+        if size > MOST_FRAME_BYTES:
+            raise EngineFault(f"a frame of {size} bytes was announced", where="link")
+        body = self._read(size)
+        if body is None:
+            return None
+        try:
+            return decoder.decode(body)
+        except msgspec.MsgspecError as error:
+            raise EngineFault(f"a frame cannot be read: {error}", where="link") from error
+
+    def _read(self, size: int) -> bytes | None:
+        parts: list[bytes] = []
+        while size:
+            try:
+                part = self._socket.recv(min(size, 1 << 20))
+            except ConnectionError:
+                return None
+            if not part:
+                return None
+            parts.append(part)
+            size -= len(part)
+        return b"".join(parts)
+
+    def close(self) -> None:
+        with suppress(OSError):  # the other side may be gone already
+            self._socket.shutdown(socket.SHUT_RDWR)
+        self._socket.close()
+
+
+class ProcessLink:
+    """A running worker. A worker that dies ends every open request with EngineStopped and its exit status."""
+
+    def __init__(self, process: subprocess.Popen[bytes], channel: Channel) -> None:
+        self._process = process
+        self._channel = channel
+        self._outgoing: queue.SimpleQueue[Command | None] = queue.SimpleQueue()
+        self._threads: list[threading.Thread] = []
+        self._closing = False
+
+    @classmethod
+    def start(cls, boot: Boot) -> ProcessLink:
+        """Returns when the engine is loaded. Raises what loading raised, or EngineFault when the worker died."""
+        with tempfile.TemporaryDirectory(prefix="espalier-") as folder:  # made with mode 0700
+            path = str(Path(folder) / "engine.sock")
+            with socket.socket(socket.AF_UNIX) as listener:
+                listener.bind(path)
+                os.chmod(path, 0o600)
+                listener.listen(1)
+                process = subprocess.Popen(
+                    [sys.executable, "-m", "espalier.runtime.worker", path], stdin=subprocess.DEVNULL,
+                )
+                try:
+                    channel = Channel(_accept(listener, process))
+                    _greet(channel, boot, process)
+                except BaseException:
+                    _end(process)
+                    raise
+        return cls(process, channel)
+
+    @property
+    def pid(self) -> int:
+        return self._process.pid
+
+    def send(self, command: Command) -> None:
+        self._outgoing.put(command)
+
+    def listen(self, sink: Sink) -> None:
+        if self._threads:
+            return
+        self._threads = [
+            threading.Thread(target=self._read, args=(sink,), name="espalier-events", daemon=True),
+            threading.Thread(target=self._write, name="espalier-commands", daemon=True),
+        ]
+        for thread in self._threads:
+            thread.start()
+
+    def _write(self) -> None:
+        while (command := self._outgoing.get()) is not None:
+            try:
+                self._channel.send(command)
+            except OSError:  # the worker is gone: the reading thread tells why
+                return
+
+    def _read(self, sink: Sink) -> None:
+        decoder = msgspec.msgpack.Decoder(list[Event])
+        message = ""
+        try:
+            while (events := self._channel.receive(decoder)) is not None:
+                sink(events)
+        except Exception as error:
+            message = str(error)
+        self._outgoing.put(None)
+        sink((EngineStopped(message or self._last_words()),))
+
+    def _last_words(self) -> str:
+        if self._closing:
+            return "the engine was closed"
+        try:
+            status = self._process.wait(CLOSE_SECONDS)
+        except subprocess.TimeoutExpired:
+            return "the engine process closed its connection"
+        return f"the engine process ended with status {status}"
+
+    def close(self) -> None:
+        self._closing = True
+        self._outgoing.put(Stop())
+        if not self._threads:
+            self._outgoing.put(None)
+            self._write()
+        _end(self._process, CLOSE_SECONDS)
+        self._channel.close()
+        self._outgoing.put(None)
+        for thread in self._threads:
+            if thread is not threading.current_thread():
+                thread.join()
+
+
+def _accept(listener: socket.socket, process: subprocess.Popen[bytes]) -> socket.socket:
+    """The worker's connection; a worker that died before it connected is noticed at once."""
+    listener.settimeout(0.1)
+    for _ in range(int(HELLO_SECONDS * 10)):
+        try:
+            connection, _ = listener.accept()
+        except TimeoutError:
+            if process.poll() is not None:
+                raise EngineFault(f"the engine process ended with status {process.returncode}", where="start") from None
+            continue
+        connection.settimeout(None)
+        return connection
+    raise EngineFault(f"the engine process did not connect in {HELLO_SECONDS:.0f} seconds", where="start")
+
+
+def _greet(channel: Channel, boot: Boot, process: subprocess.Popen[bytes]) -> None:
+    decoder = msgspec.msgpack.Decoder(Greeting)
+    hello = channel.receive(decoder)
+    if not isinstance(hello, Hello) or hello.version != PROTOCOL_VERSION:
+        raise EngineFault(f"the engine process speaks another protocol: {hello}", where="start")
+    channel.send(boot)
+    answer = channel.receive(decoder)
+    if isinstance(answer, Refused):
+        raise unpack(answer.cause)
+    if not isinstance(answer, Ready):
+        raise EngineFault(f"the engine process ended with status {process.wait(CLOSE_SECONDS)}", where="start")
+
+
+def _end(process: subprocess.Popen[bytes], patience: float = 0.0) -> None:
+    try:
+        process.wait(patience)
+    except subprocess.TimeoutExpired:
+        process.kill()
+        process.wait()

@@ -1,0 +1,80 @@
+"""A model, ready: sessions in front, an engine behind a link."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from ..grammars.constraint import Constraint
+from .compiler import Compile, Compiled, Compiler
+from .config import EngineConfig
+from .errors import EngineFault, InvalidParameter
+from .link import EngineLink
+from .messages import AskStats, Stats
+from .router import Router
+from .session import Session
+
+if TYPE_CHECKING:
+    from .template import ChatTemplate
+    from .tokenizer import Tokenizer
+
+
+class Runtime:
+    """Safe to use from several event loops, each session from its own. Close it to end the engine."""
+
+    def __init__(self, *, link: EngineLink, tokenizer: Tokenizer, template: ChatTemplate, model_name: str,
+                 context: int, compile: Compile | None = None) -> None:
+        """compile: a constraint -> its encoded grammar; None: this runtime takes no constraints."""
+        self.link = link
+        self.tokenizer = tokenizer
+        self.template = template
+        self.model_name = model_name
+        self.context = context
+        self.router = Router()
+        self._compiler = Compiler(compile or _no_constraints, send=link.send, next_id=self.router.next_id)
+        link.listen(self.router.deliver)
+
+    @classmethod
+    def load(cls, model: str, config: EngineConfig | None = None, *, process: bool = False,
+             progress: Callable[[str], None] | None = None) -> Runtime:
+        """model: a name of the catalogue (fetched once) or the path of a .gguf file. process: the engine runs in a
+        process of its own. progress: told in words what is being done. Raises ModelError."""
+        from .loading import load_runtime
+
+        return load_runtime(model, config or EngineConfig(), process=process, progress=progress or (lambda words: None))
+
+    def session(self, salt: str = "", adapter: str = "") -> Session:
+        """salt: the tenant; two salts never share a page. adapter: reserved for adapted weights."""
+        return Session(self, salt, adapter)
+
+    async def stats(self) -> Stats:
+        """Raises EngineFault when the engine has ended."""
+        box = self.router.open()
+        try:
+            self.link.send(AskStats(box.request))
+            answer = await box.get()
+        finally:
+            self.router.close(box)
+        if not isinstance(answer, Stats):
+            raise EngineFault(f"the engine answered with {type(answer).__name__}", where="stats")
+        return answer
+
+    async def compile(self, constraint: Constraint) -> Compiled:
+        """Compiled off the event loop, kept in an LRU bounded by bytes, known to the engine. Raises ConstraintError."""
+        return await self._compiler.compiled(constraint)
+
+    def close(self) -> None:
+        """Open requests fail with EngineFault."""
+        self.link.close()
+        self._compiler.close()
+        self.template.close()
+
+
+def _no_constraints(constraint: Constraint) -> bytes:
+    raise InvalidParameter("this runtime was built without a compiler of constraints", where="constraint")
+
+
+def name_of(model: str) -> str:
+    """What a model is served as: its catalogue name, or the file's name without its ending."""
+    return Path(model).stem if model.endswith(".gguf") else model

@@ -1,0 +1,142 @@
+"""An executor without a device: its model is a function of the tokens before, and it checks every page that it reads.
+
+Each slot remembers the token and the position that were written there. A row that reads a wrong, stale or unwritten
+slot raises, so that a fault of the tree, the pool or the scheduler is seen at once and not as a wrong token.
+"""
+
+from __future__ import annotations
+
+import math
+import random
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from .config import EngineConfig
+from .engine import Engine
+from .errors import EngineFault
+from .executor import Ticket
+from .plan import PageCopy, Pick, Plan, Row, Sampled
+
+Model = Callable[[tuple[int, ...]], Sequence[float]]
+"""The tokens so far -> logits [vocabulary size]."""
+
+Slot = tuple[int, int]  # token, position
+
+
+@dataclass(slots=True)
+class _Pass:
+    """One ticket: the tokens before each logits row, then what was drawn."""
+
+    prefixes: list[tuple[int, ...]]
+    drawn: list[Sampled] = field(default_factory=list)
+
+
+class ScriptedExecutor:
+    """model(prefix) gives the logits after a prefix; everything else is bookkeeping."""
+
+    def __init__(self, model: Model, *, vocabulary_size: int, pages: int, page: int, context: int = 1 << 20) -> None:
+        self.vocabulary_size = vocabulary_size
+        self.context = context
+        self.computed = 0  # tokens, for tests that count work
+        self._model = model
+        self._page = page
+        self._slots: list[list[Slot | None]] = [[None] * page for _ in range(pages)]
+        self._passes: dict[Ticket, _Pass] = {}
+        self._last: _Pass | None = None
+        self._tickets = 0
+        self._masks: Any = None
+
+    def bind_masks(self, rows: Any) -> None:
+        self._masks = rows
+
+    def forward(self, plan: Plan) -> Ticket:
+        for copy in plan.copies:
+            self._copy(copy)
+        prefixes = [prefix for row in plan.rows for prefix in self._compute(row)]
+        self._tickets += 1
+        self._last = self._passes[self._tickets] = _Pass(prefixes)
+        return self._tickets
+
+    def _copy(self, copy: PageCopy) -> None:
+        self._slots[copy.target][:copy.count] = self._slots[copy.source][:copy.count]
+
+    def _compute(self, row: Row) -> list[tuple[int, ...]]:
+        """Write the row's tokens; the whole prefix of each offset whose logits are asked for, read from the pages."""
+        tokens = list(row.tokens)
+        if row.sampled_from is not None and self._last is not None:
+            tokens[0] = self._last.drawn[row.sampled_from].token
+        before = [self._read(row, position) for position in range(row.start)]
+        for offset, token in enumerate(tokens):
+            page, slot = self._place(row, row.start + offset)
+            self._slots[page][slot] = (token, row.start + offset)
+        self.computed += len(tokens)
+        return [tuple(before + tokens[:offset + 1]) for offset in row.logits_at]
+
+    def _place(self, row: Row, position: int) -> tuple[int, int]:
+        if position // self._page >= len(row.pages):
+            raise EngineFault(f"position {position} has no page", where="ScriptedExecutor.forward")
+        return row.pages[position // self._page], position % self._page
+
+    def _read(self, row: Row, position: int) -> int:
+        page, slot = self._place(row, position)
+        held = self._slots[page][slot]
+        if held is None or held[1] != position:
+            raise EngineFault(f"page {page}, slot {slot}: {held} is not at {position}", where="ScriptedExecutor")
+        return held[0]
+
+    def sample(self, ticket: Ticket, picks: Sequence[Pick]) -> None:
+        done = self._passes[ticket]
+        done.drawn = [self._draw(done.prefixes[pick.logits], pick) for pick in picks]
+
+    def _draw(self, prefix: tuple[int, ...], pick: Pick) -> Sampled:
+        logits = self._model(prefix)
+        logprobs = log_softmax(logits)
+        token = pick.target if pick.target is not None else self._choose(logits, pick)
+        ranked = sorted(range(len(logits)), key=lambda id: (-logprobs[id], id))[:pick.top_logprobs]
+        return Sampled(token, logprobs[token], tuple((id, logprobs[id]) for id in ranked))
+
+    def _choose(self, logits: Sequence[float], pick: Pick) -> int:
+        allowed = [id for id in range(len(logits)) if self._allows(pick.mask, id)]
+        if not allowed:
+            raise EngineFault("the mask row allows no token", where="ScriptedExecutor.sample")
+        best = max(allowed, key=lambda id: (logits[id], -id))
+        if pick.temperature == 0:
+            return best
+        weights = [math.exp((logits[id] - logits[best]) / pick.temperature) for id in allowed]
+        return random.Random(f"{pick.seed}:{pick.position}").choices(allowed, weights)[0]
+
+    def _allows(self, row: int, token: int) -> bool:
+        if row == 0 or self._masks is None:
+            return True
+        return bool(int(self._masks[row][token // 32]) >> (token % 32) & 1)
+
+    def result(self, ticket: Ticket) -> list[Sampled]:
+        return self._passes.pop(ticket).drawn
+
+    def close(self) -> None:
+        self._passes.clear()
+
+
+def log_softmax(logits: Sequence[float]) -> list[float]:
+    top = max(logits)
+    total = top + math.log(math.fsum(math.exp(value - top) for value in logits))
+    return [value - total for value in logits]
+
+
+def counting_model(vocabulary_size: int) -> Model:
+    """Deterministic logits that depend on every token before, without a pattern that a wrong prefix could hit."""
+
+    def model(prefix: tuple[int, ...]) -> Sequence[float]:
+        source = random.Random(repr(prefix))
+        return [source.uniform(-4.0, 4.0) for _ in range(vocabulary_size)]
+
+    return model
+
+
+def scripted_engine(config: EngineConfig, vocabulary_size: int = 257) -> Engine:
+    """An engine without a model, its last id the end token: for tests of everything around it."""
+    executor = ScriptedExecutor(
+        counting_model(vocabulary_size), vocabulary_size=vocabulary_size, pages=config.pages, page=config.page,
+    )
+    return Engine(executor, config, end_ids=(vocabulary_size - 1,))

@@ -1,0 +1,324 @@
+"""The session layer: branches as text and tokens, in front of the engine. It tokenizes and detokenizes."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from .answering import Cut, Writer
+from .branch import BranchId, Closing, GenerateSpec, Opening, Piece, Scores, Text, TokenIds
+from .checks import check_length, check_number, check_sampling
+from .errors import EngineFault, InvalidParameter, TemplateError
+from .generation import Generation, Started
+from .lease import TokenChain
+from .messages import (
+    Abort,
+    Choose,
+    Chosen,
+    CloseSession,
+    Command,
+    Event,
+    Finished,
+    Generate,
+    OpenLease,
+    OpenSession,
+    Prefill,
+    ReleaseLease,
+    Sampling,
+    TrimLease,
+    Usage,
+)
+from .template_roles import Message
+from .textchain import TextChain
+
+if TYPE_CHECKING:
+    from .runtime import Runtime
+
+
+@dataclass(slots=True)
+class _Branch:
+    """chain: tokens, of which the engine's lease has the first `sent`; text: what they spell. tail: literals not yet
+    tokenized, as text and ids of special tokens. busy: an answer is being generated."""
+
+    chain: TokenChain = field(default_factory=TokenChain)
+    text: TextChain = field(default_factory=TextChain)
+    sent: int = 0
+    tail: list[str | int] = field(default_factory=list)
+    busy: bool = False
+
+    @property
+    def empty(self) -> bool:
+        return not self.tail and not len(self.chain)
+
+
+Asking = Callable[[int, tuple[int, ...]], Command]
+"""The id of a request and the tokens that are new -> its command."""
+
+
+class Session:
+    """The owner of its branches. All methods are called from one event loop; the async ones await the engine."""
+
+    def __init__(self, runtime: Runtime, salt: str, adapter: str) -> None:
+        self._runtime = runtime
+        self._tokenizer = runtime.tokenizer
+        self._id = runtime.router.next_id()
+        self._branches: dict[BranchId, _Branch] = {}
+        self._closed = False
+        self._send(OpenSession(self._id, salt, adapter))
+
+    # Branches
+
+    def branch(self) -> BranchId:
+        """A new, empty branch."""
+        self._check_open()
+        id = self._runtime.router.next_id()
+        self._branches[id] = _Branch()
+        self._send(OpenLease(id, self._id))
+        return id
+
+    def extend(self, branch: BranchId, pieces: Sequence[Piece]) -> None:
+        """Append; computes nothing. Adjacent texts are one text, tokenized when it is needed. Raises TemplateError for
+        a role that the template lacks, InvalidParameter for ids outside of the vocabulary."""
+        state = self._idle(branch)
+        for piece in pieces:
+            match piece:
+                case Text(text):
+                    state.tail.append(text)
+                case Opening(role):
+                    state.tail += self._runtime.template.opening_parts(role, state.empty)
+                case Closing(role):
+                    state.tail += self._runtime.template.closing_parts(role)
+                case TokenIds(ids):
+                    self._append_ids(state, ids)
+
+    def extend_chat(self, branch: BranchId, messages: Sequence[Mapping[str, str]], generation_prompt: bool = True
+                    ) -> None:
+        """Append a conversation through the template. On an empty branch it is rendered; later messages are appended,
+        which a template that rewrites earlier messages does not allow (TemplateError)."""
+        state = self._idle(branch)
+        if not messages:
+            raise InvalidParameter("there are no messages", where="messages", fix="Send at least one message.")
+        told = [Message(message["role"], message["content"]) for message in messages]
+        template = self._runtime.template
+        if state.empty:
+            self._append_ids(state, template.render(told, generation_prompt))
+            return
+        if not template.stable:
+            raise TemplateError(
+                "this model's chat template cannot be appended to", where="messages",
+                fix="Render the whole conversation on a new branch.",
+            )
+        for message in told:
+            content = message.content.strip() if template.trims else message.content
+            self.extend(branch, (Opening(message.role), Text(content), Closing(message.role)))
+        if generation_prompt:
+            self.extend(branch, (Opening("assistant"),))
+
+    def fork(self, branch: BranchId, count: int) -> list[BranchId]:
+        """Copies, O(1) whatever the length. What the branch has not computed yet is computed once, for all of them."""
+        state = self._idle(branch)
+        check_number("count", count, 0, 1 << 20)
+        self._flush(state)
+        pending = self._pending(state)
+        if pending:
+            self._send(Prefill(self._runtime.router.next_id(), branch, pending))
+            state.sent = len(state.chain)
+        return [self._fork_one(branch, state) for _ in range(count)]
+
+    def _fork_one(self, branch: BranchId, state: _Branch) -> BranchId:
+        id = self._runtime.router.next_id()
+        self._branches[id] = _Branch(state.chain.copy(), state.text, state.sent)
+        self._send(OpenLease(id, self._id, branch))
+        return id
+
+    def release(self, branch: BranchId) -> None:
+        """Gives the branch back; its work is aborted. Releasing twice is no error."""
+        if self._branches.pop(branch, None) is not None:
+            self._send(ReleaseLease(branch))
+
+    def text(self, branch: BranchId) -> str:
+        """Everything that was appended and generated, special tokens as the template spells them."""
+        state = self._state(branch)
+        return state.text.whole() + "".join(map(self._spelled, state.tail))
+
+    def tokens(self, branch: BranchId) -> list[int]:
+        state = self._state(branch)
+        self._flush(state)
+        return state.chain.slice(0, len(state.chain))
+
+    def length(self, branch: BranchId) -> int:
+        """Tokens of the branch. Raises MissingByte when its text cannot be spelled."""
+        state = self._state(branch)
+        self._flush(state)
+        return len(state.chain)
+
+    def close(self) -> None:
+        """Aborts what runs and frees everything. Closing twice is no error."""
+        if not self._closed:
+            self._closed = True
+            self._branches.clear()
+            self._send(CloseSession(self._id))
+
+    # Work
+
+    def generate(self, branch: BranchId, spec: GenerateSpec) -> Generation:
+        """Raises InvalidParameter, EmptyPrompt, PromptTooLong, MissingByte here; the first `__anext__` sends the
+        request and raises what its constraint or the engine say (ConstraintError, Overloaded, EngineFault)."""
+        state = self._idle(branch)
+        check_sampling(
+            max_tokens=spec.max_tokens, temperature=spec.temperature, top_k=spec.top_k, top_p=spec.top_p,
+            min_p=spec.min_p, logprobs=spec.logprobs,
+        )
+        _check_stops(spec)
+        self._flush(state)
+        check_length(len(state.chain), spec.max_tokens, self._runtime.context)
+        state.busy = True
+        return Generation(
+            start=lambda: self._start(branch, state, spec), settle=lambda cut: self._settle(branch, state, cut),
+            send=self._send, router=self._runtime.router,
+        )
+
+    async def _start(self, branch: BranchId, state: _Branch, spec: GenerateSpec) -> Started:
+        self._check_open()
+        constraint = None
+        if spec.constraint is not None:
+            constraint = (await self._runtime.compile(spec.constraint)).id
+        self._state(branch)  # it may have been released while the constraint was compiled
+        box = self._runtime.router.open()
+        seed = random.getrandbits(63) if spec.seed is None else spec.seed
+        sampling = Sampling(
+            temperature=spec.temperature, top_k=spec.top_k, top_p=spec.top_p, min_p=spec.min_p, seed=seed,
+            ignore_end=spec.ignore_end, logprobs=spec.logprobs,
+        )
+        tokens = self._hand_over(state)
+        self._send(Generate(box.request, branch, tokens, spec.max_tokens, sampling, constraint))
+        return Started(box, Writer(self._tokenizer.token_bytes, spec.stop))
+
+    def _settle(self, branch: BranchId, state: _Branch, cut: Cut | None) -> None:
+        """The branch takes over the tokens that stay; the engine's lease is cut to the same length."""
+        state.busy = False
+        if cut is not None:
+            state.chain.extend(cut.tokens)
+            state.text = state.text.append(cut.text)
+            if cut.literal:
+                state.tail.append(cut.literal)
+        state.sent = min(len(state.chain), state.sent + (len(cut.tokens) if cut else 0))
+        if branch in self._branches:
+            self._send(TrimLease(branch, state.sent))
+
+    async def choose(self, branch: BranchId, choices: Sequence[str]) -> Scores:
+        """Score every choice as the text that follows; the branch itself does not change. Raises like `generate`."""
+        state = self._idle(branch)
+        if not choices:
+            raise InvalidParameter("there are no choices", where="choices", fix="Give at least one.")
+        if "" in choices:
+            raise InvalidParameter("a choice is empty", where=f"choices/{list(choices).index('')}")
+        encoded = tuple(tuple(self._tokenizer.encode(choice)) for choice in choices)
+        self._flush(state)
+        check_length(len(state.chain), max(map(len, encoded)), self._runtime.context)
+        chosen = await self._ask(state, lambda request, new: Choose(request, branch, new, encoded))
+        if not isinstance(chosen, Chosen):
+            raise EngineFault(f"a choice was answered by {type(chosen).__name__}", where="session")
+        totals = tuple(sum(scores) for scores in chosen.logprobs)
+        best = max(range(len(totals)), key=lambda index: (totals[index], -index))
+        return Scores(totals, encoded, chosen.logprobs, best, chosen.usage)
+
+    async def prefill(self, branch: BranchId) -> Usage:
+        """Compute the branch, so that forks of it share the work."""
+        state = self._idle(branch)
+        self._flush(state)
+        check_length(len(state.chain), 0, self._runtime.context)
+        done = await self._ask(state, lambda request, new: Prefill(request, branch, new))
+        if not isinstance(done, Finished):
+            raise EngineFault(f"a prefill was answered by {type(done).__name__}", where="session")
+        return done.usage
+
+    async def _ask(self, state: _Branch, build: Asking) -> Event:
+        """Send a request that has one answer and wait for it; a caller that goes away aborts it."""
+        box = self._runtime.router.open()
+        state.busy = True
+        self._send(build(box.request, self._hand_over(state)))
+        answered = False
+        try:
+            event = await box.get()
+            answered = True
+            return event
+        finally:
+            state.busy = False
+            self._runtime.router.close(box)
+            if not answered:
+                self._send(Abort(box.request))
+
+    # Tokens
+
+    def _flush(self, state: _Branch) -> None:
+        """Tokenize the literals since the last boundary. On an error the branch is as before."""
+        if state.tail:
+            ids = self._tokenizer.encode_parts(state.tail)
+            state.chain.extend(ids)
+            state.text = state.text.append("".join(map(self._spelled, state.tail)))
+            state.tail = []
+
+    def _append_ids(self, state: _Branch, ids: Sequence[int]) -> None:
+        for id in ids:
+            check_number("tokens", id, 0, self._tokenizer.vocab_size - 1)
+        self._flush(state)
+        state.chain.extend(ids)
+        state.text = state.text.append(self._decoded(ids))
+
+    def _decoded(self, ids: Sequence[int]) -> str:
+        special, parts, run = self._tokenizer.special_ids, list[str](), list[int]()
+        for id in ids:
+            if id in special:
+                parts += [self._tokenizer.decode(run), self._spelled(id)]
+                run = []
+            else:
+                run.append(id)
+        return "".join([*parts, self._tokenizer.decode(run)])
+
+    def _spelled(self, part: str | int) -> str:
+        return part if isinstance(part, str) else self._tokenizer.text_of_special(part)
+
+    def _pending(self, state: _Branch) -> tuple[int, ...]:
+        return tuple(state.chain.slice(state.sent, len(state.chain)))
+
+    def _hand_over(self, state: _Branch) -> tuple[int, ...]:
+        """The tokens that the engine's lease lacks; it has them from now on."""
+        pending = self._pending(state)
+        state.sent = len(state.chain)
+        return pending
+
+    # State
+
+    def _send(self, command: Command) -> None:
+        self._runtime.link.send(command)
+
+    def _check_open(self) -> None:
+        if self._closed:
+            raise InvalidParameter("the session is closed", where="session", fix="Open another one.")
+
+    def _state(self, branch: BranchId) -> _Branch:
+        self._check_open()
+        state = self._branches.get(branch)
+        if state is None:
+            raise InvalidParameter(f"branch {branch} is not open in this session", where="branch")
+        return state
+
+    def _idle(self, branch: BranchId) -> _Branch:
+        state = self._state(branch)
+        if state.busy:
+            raise InvalidParameter(
+                f"branch {branch} is generating", where="branch", fix="Read the answer to its end, or fork before.",
+            )
+        return state
+
+
+def _check_stops(spec: GenerateSpec) -> None:
+    if spec.stop and spec.constraint is not None:
+        raise InvalidParameter(
+            "stop strings beside a constraint are not supported", where="stop", fix="Leave one of the two away.",
+        )
+    if isinstance(spec.stop, str) or any(not stop for stop in spec.stop):
+        raise InvalidParameter("stop needs a tuple of texts that are not empty", where="stop")
