@@ -90,9 +90,14 @@ async def execute_all(
             states[k] = await execute(call, model, ignore)
             ended()
 
-    async with asyncio.TaskGroup() as workers:
-        for _ in range(min(concurrency, len(calls))):
-            workers.create_task(work())
+    # Not a TaskGroup: an error of `ended` shall reach the caller as it is, not inside an ExceptionGroup.
+    workers = [asyncio.create_task(work()) for _ in range(min(concurrency, len(calls)))]
+    try:
+        await asyncio.gather(*workers)
+    finally:
+        for worker in workers:
+            worker.cancel()
+        await asyncio.gather(*workers, return_exceptions=True)
     return [state for state in states if state is not None]
 
 

@@ -1,0 +1,141 @@
+"""gen and select refuse what they cannot do, naming the parameter, before anything runs."""
+
+import json
+import re
+from typing import Any
+
+import pytest
+
+import espalier as esp
+from espalier.frontend import ir
+from espalier.grammars.constraint import Choices, Regex
+
+from .conftest import Script
+
+
+def only_node(expression: esp.Expression) -> ir.Node:
+    (part,) = expression.parts
+    return part.node
+
+
+@pytest.mark.parametrize(
+    ("options", "place"),
+    [
+        ({"max_tokens": 0}, "max_tokens"),
+        ({"max_tokens": -5}, "max_tokens"),
+        ({"max_tokens": "8"}, "max_tokens"),
+        ({"max_tokens": 8.0}, "max_tokens"),
+        ({"max_tokens": True}, "max_tokens"),
+        ({"temperature": -0.1}, "temperature"),
+        ({"temperature": "warm"}, "temperature"),
+        ({"temperature": float("nan")}, "temperature"),
+        ({"temperature": float("inf")}, "temperature"),
+        ({"top_p": 1.1}, "top_p"),
+        ({"top_p": None}, "top_p"),
+        ({"min_p": -1}, "min_p"),
+        ({"top_k": -1}, "top_k"),
+        ({"seed": -1}, "seed"),
+        ({"seed": 1.5}, "seed"),
+        ({"stop": ""}, "stop"),
+        ({"stop": ["a", ""]}, "stop"),
+        ({"stop": 3}, "stop"),
+        ({"stop": [3]}, "stop"),
+        ({"regex": 3}, "regex"),
+        ({"schema": 3}, "schema"),
+        ({"schema": int}, "schema"),
+        ({"choices": []}, "choices"),
+        ({"choices": "yes"}, "choices"),
+        ({"choices": ["a", 1]}, r"choices\[1\]"),
+        ({"regex": "a", "stop": "b"}, "stop"),
+        ({"choices": ["a"], "stop": ["b"]}, "stop"),
+        ({"regex": "a", "choices": ["a"]}, "choices"),
+        ({"regex": "a", "schema": {}}, "schema"),
+        ({"name": ""}, "name"),
+        ({"name": 3}, "name"),
+    ],
+    ids=str,
+)
+def test_gen_refuses(options: dict[str, Any], place: str) -> None:
+    with pytest.raises(esp.ProgramError) as caught:
+        esp.gen(**options)
+    assert re.fullmatch(place, caught.value.where)
+    assert caught.value.where.split("[")[0] in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("choices", "place"),
+    [([], "choices"), ((), "choices"), ("ab", "choices"), ([1], "choices[0]"), (["a", ""], "choices[1]")],
+)
+def test_select_refuses(choices: Any, place: str) -> None:
+    with pytest.raises(esp.ProgramError) as caught:
+        esp.select("c", choices)
+    assert caught.value.where == place
+
+
+@pytest.mark.parametrize("addition", [3, None, b"bytes", ["a"], object()])
+def test_only_text_and_expressions_are_added(script: Script, addition: Any) -> None:
+    @esp.function
+    def program(s: esp.State) -> None:
+        s += addition
+
+    with pytest.raises(esp.ProgramError, match="only strings and expressions"):
+        program.run(backend=script())
+    with pytest.raises(esp.ProgramError, match="only strings and expressions"):
+        esp.gen("x") + addition
+    with pytest.raises(esp.ProgramError, match="only strings and expressions"):
+        addition + esp.gen("x")
+
+
+def test_a_role_inside_a_role_is_refused_in_the_expression() -> None:
+    with pytest.raises(esp.ProgramError, match="inside another role"):
+        esp.user("a" + esp.assistant("b"))
+
+
+def test_options_become_the_spec() -> None:
+    node = only_node(
+        esp.gen("x", max_tokens=3, stop="a", temperature=0, top_k=4, top_p=0.5, min_p=0.1, seed=9)
+    )
+    assert isinstance(node, ir.Gen)
+    spec = node.spec
+    assert (spec.max_tokens, spec.stop, spec.temperature, spec.top_k) == (3, ("a",), 0.0, 4)
+    assert (spec.top_p, spec.min_p, spec.seed, spec.constraint) == (0.5, 0.1, 9, None)
+
+
+def test_no_seed_is_no_fixed_seed() -> None:
+    node = only_node(esp.gen())
+    assert isinstance(node, ir.Gen)
+    assert node.spec.seed is None
+    assert node.spec.stop == ()
+
+
+@pytest.mark.parametrize(
+    ("options", "constraint"),
+    [
+        ({"regex": "a+"}, Regex("a+")),
+        ({"regex": re.compile("a+")}, Regex("a+")),
+        ({"choices": ["b", "a"]}, Choices(("b", "a"))),
+    ],
+)
+def test_constraints_travel_as_messages(options: dict[str, Any], constraint: object) -> None:
+    node = only_node(esp.gen("x", **options))
+    assert isinstance(node, ir.Gen)
+    assert node.spec.constraint == constraint
+
+
+def test_nodes_survive_json() -> None:
+    expression = esp.system("s") + esp.user("u" + esp.gen("x", regex="a|b", seed=3, stop=None)) + esp.select("c", ["p"])
+    nodes = (*(part.node for part in expression.parts), esp.frontend.ir.Fork(3))
+    assert ir.decode(ir.encode(nodes)) == nodes
+    assert [node["type"] for node in json.loads(ir.encode(nodes))][-2:] == ["select", "fork"]
+
+
+def test_expressions_are_values_that_can_be_reused(script: Script) -> None:
+    piece = "a" + esp.gen("x") + "b"
+
+    @esp.function
+    def program(s: esp.State) -> str:
+        s += piece
+        s += piece
+        return s.text()
+
+    assert program.run(backend=script(["1", "2"])).result == "a1ba2b"
