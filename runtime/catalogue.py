@@ -104,9 +104,9 @@ def fetch(
 
 
 def _local(name_or_path: str) -> Path:
-    path = Path(name_or_path).expanduser()
-    if not path.exists():
+    if not name_or_path or not os.path.exists(os.path.expanduser(name_or_path)):
         raise _unknown(name_or_path)
+    path = Path(name_or_path).expanduser()
     if not path.is_file():
         raise WeightsError("a model is one .gguf file, and this is none", where=str(path))
     try:

