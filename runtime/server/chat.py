@@ -8,6 +8,7 @@ cut.
 
 from __future__ import annotations
 
+import asyncio
 import logging
 import time
 import uuid
@@ -43,6 +44,7 @@ from .settings import Settings
 from .stream import DONE, EventStream, event
 
 LOG = logging.getLogger("espalier.server")
+LEAST_TOP_P = 1e-9  # OpenAI takes 0, a sampler needs something to choose from
 SCHEMA_ENCODER = msgspec.json.Encoder(decimal_format="number")
 
 
@@ -107,7 +109,8 @@ class ChatService:
             session = self._runtime.session()
             try:
                 branch = session.branch()
-                session.extend_chat(branch, [{"role": m.template_role, "content": m.text} for m in chat.messages])
+                told = [{"role": message.template_role, "content": message.text} for message in chat.messages]
+                await asyncio.to_thread(session.extend_chat, branch, told)  # renders a template: not on the loop
                 spec = self._spec(chat, session.length(branch))
                 async with aclosing(session.generate(branch, spec)) as generation:
                     yield generation
@@ -118,7 +121,7 @@ class ChatService:
         return GenerateSpec(
             max_tokens=self._budget(chat.budget, prompt),
             temperature=1.0 if chat.temperature is None else chat.temperature,
-            top_p=1.0 if chat.top_p is None else chat.top_p,
+            top_p=1.0 if chat.top_p is None else max(chat.top_p, LEAST_TOP_P),
             seed=chat.seed,
             stop=tuple(chat.stop or ()),
             constraint=_constraint(chat.response_format),

@@ -149,6 +149,8 @@ def _known_problem(cause: EspalierError) -> Problem | None:
     match cause:
         case Refusal():
             return _refusal_problem(cause)
+        case Overloaded() if cause.where == "pages":  # it can never fit: nothing to wait for
+            return Problem(400, ErrorBody(str(cause), INVALID, "max_tokens", PromptTooLong.code))
         case Overloaded():
             body = ErrorBody(str(cause), "rate_limit_error", None, cause.code)
             return Problem(429, body, {"retry-after": str(RETRY_SECONDS)})
@@ -158,7 +160,7 @@ def _known_problem(cause: EspalierError) -> Problem | None:
             return Problem(404, ErrorBody(str(cause), INVALID, "model", "model_not_found"))
         case BudgetTooSmall():
             return _client_problem(cause, "max_tokens")
-        case MissingByte() if not cause.where.startswith(("/", "#")):
+        case MissingByte() if cause.where.startswith("byte "):  # of a message; else of the constraint
             return _client_problem(cause, "messages")
         case ConstraintError():
             return _client_problem(cause, schema_param(cause.where))
@@ -167,7 +169,7 @@ def _known_problem(cause: EspalierError) -> Problem | None:
         case InvalidBody():  # its place is a line and column
             return _client_problem(cause, None)
         case RequestError():
-            return _client_problem(cause, cause.where or None)
+            return _client_problem(cause, _param(cause.where))
     return None
 
 
@@ -191,6 +193,13 @@ def _http_problem(cause: HTTPException) -> Problem:
     message, code = texts.get(cause.status_code, ("The request was refused.", "refused"))
     kind = SERVER if cause.status_code >= 500 else INVALID
     return Problem(cause.status_code, ErrorBody(message, kind, None, code), dict(cause.headers or {}))
+
+
+def _param(where: str) -> str | None:
+    """The runtime writes messages/0/content where a client expects messages[0].content."""
+    if re.fullmatch(r"\w+(/\w+)+", where):
+        return "".join(map(path_step, where.split("/"))).removeprefix(".")
+    return where or None
 
 
 def schema_param(pointer: str) -> str:

@@ -22,6 +22,7 @@ import uvicorn
 
 from ..config import EngineConfig
 from ..errors import InvalidParameter
+from ..runtime import Runtime
 from .app import create_app
 from .contract import ChatRuntime
 from .gate import Gate
@@ -33,19 +34,18 @@ Ready = Callable[[str], None]
 
 def serve(
     model: str, *, host: str = "127.0.0.1", port: int = 8000, config: EngineConfig | None = None,
-    api_key: str | None = None, ready: Ready | None = None,
+    api_key: str | None = None, ready: Ready | None = None, progress: Callable[[str], None] | None = None,
 ) -> None:
     """Blocks until a signal ends it. ready: called with the URL once requests are answered (default: prints it).
+    progress: told in words how loading goes (default: on stderr).
 
     Raises InvalidParameter (the address cannot be bound, an empty key) and what loading a model raises.
     """
-    from ..runtime import Runtime
-
     if api_key is not None and not api_key.strip():
         raise InvalidParameter("the API key is empty", where="api_key", fix="Give a key, or none at all.")
     settings = Settings(api_key=api_key, hosts=_hosts(host, api_key))
     with closing(bind(host, port)) as listener:
-        runtime = Runtime.load(model, config or EngineConfig(), process=True)
+        runtime = Runtime.load(model, config or EngineConfig(), process=True, progress=progress or _tell)
         with closing(runtime):
             run(runtime, listener, settings, ready or _announce)
 
@@ -145,6 +145,10 @@ def _signals_are_answered() -> Iterator[None]:
 
 def _answered(number: int, frame: FrameType | None) -> None:
     return
+
+
+def _tell(words: str) -> None:
+    sys.stderr.write(f"{words}\n")
 
 
 def _announce(url: str) -> None:

@@ -6,7 +6,7 @@ import openai
 import pytest
 
 from espalier.grammars.errors import BudgetTooSmall, MissingByte, UnsupportedKeyword
-from espalier.runtime.errors import EngineFault, Overloaded, TemplateError
+from espalier.runtime.errors import EngineFault, InvalidParameter, Overloaded, TemplateError
 from espalier.runtime.server.settings import Settings
 
 from .fake_runtime import FakeRuntime, Script
@@ -25,7 +25,10 @@ SCRIPTS = {
     "full": Script((), Overloaded("the queue is full")),
     "lookbehind": Script((), UnsupportedKeyword("no look-behind", keyword="pattern", where="/properties/a b/pattern")),
     "budget": Script((), BudgetTooSmall(40, 8)),
-    "byte": Script((), MissingByte("no token has the byte 0x04")),
+    "byte": Script((), MissingByte("no token has the byte 0x04", where="byte 3 of the text")),
+    "surrogate": Script((), InvalidParameter("no Unicode", where="messages/0/content")),
+    "pages": Script((), Overloaded("90 + 10 tokens need 7 pages and the pool has 2", where="pages")),
+    "root": Script((), MissingByte("every text of this constraint needs the byte 0x04", where="#")),
     "template": Script((), TemplateError("conversation roles must alternate")),
 }
 

@@ -43,7 +43,7 @@ class FakeRuntime:
     running: int = 0
     dead: bool = False
 
-    def session(self, salt: str = "", adapter: str = "") -> FakeSession:
+    def session(self) -> FakeSession:
         self.open_sessions += 1
         return FakeSession(self)
 

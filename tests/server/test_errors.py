@@ -33,6 +33,9 @@ def assert_shape(reply: httpx.Response) -> dict[str, str | None]:
         ("lookbehind", 'response_format.json_schema.schema.properties["a b"].pattern', "unsupported_keyword"),
         ("budget", "max_tokens", "budget_too_small"),
         ("byte", "messages", "missing_byte"),
+        ("root", "response_format.json_schema.schema", "missing_byte"),
+        ("surrogate", "messages[0].content", "invalid_value"),
+        ("pages", "max_tokens", "context_length_exceeded"),
         ("template", "messages", "template_error"),
     ],
 )
