@@ -34,6 +34,12 @@ class Job(Generic[T]):
         if not self.outcome.done():
             self._loop.call_soon_threadsafe(self._cancel)
 
+    async def ended(self) -> None:
+        """Wait for the outcome, on any loop, without raising it."""
+        loop, ready = asyncio.get_running_loop(), asyncio.Event()
+        self.outcome.add_done_callback(lambda _: loop.call_soon_threadsafe(ready.set))
+        await ready.wait()
+
     def _start(self, work: Work[T]) -> None:
         self._task = self._loop.create_task(work())
         self._task.add_done_callback(self._finish)
@@ -93,14 +99,13 @@ class LoopThread:
         if self.is_current():
             return await work()
         job = self.start(work)
-        waiter = asyncio.wrap_future(job.outcome)
         try:
-            return await asyncio.shield(waiter)
+            await job.ended()
         except asyncio.CancelledError:
             job.cancel()
-            await asyncio.wait([waiter])
-            waiter.exception()
+            await job.ended()
             raise
+        return job.outcome.result()
 
     def close(self, last: Work[None]) -> None:
         """Cancel all jobs, run `last`, end the thread. Does nothing the second time."""

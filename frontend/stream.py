@@ -40,7 +40,7 @@ class Stream:
                 yield event
             self._raise_failure()
         finally:
-            self.close()
+            await self.aclose()
 
     @property
     def state(self) -> State:
@@ -48,8 +48,14 @@ class Stream:
         return self._job.outcome.result()
 
     def close(self) -> None:
-        """Cancel what still runs."""
+        """Cancel what still runs, and wait until it has given everything back."""
         self._job.cancel()
+        if not self._loop.is_current():  # there, waiting would stop the clean-up itself
+            self._job.outcome.exception()
+
+    async def aclose(self) -> None:
+        self._job.cancel()
+        await self._job.ended()
 
     def _raise_failure(self) -> None:
         state = self.state

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, get_args
 
 from ..grammars.constraint import Choices, Constraint, JsonSchema, Regex, Spacing
 from .errors import ProgramError
@@ -25,6 +25,8 @@ def kind_of(
 ) -> Kind:
     """Raises ProgramError when more than one is given or one has the wrong type."""
     given = [name for name, value in (("regex", regex), ("schema", schema), ("choices", choices)) if value is not None]
+    if spacing not in get_args(Spacing):
+        raise ProgramError(f"spacing must be one of {', '.join(get_args(Spacing))}, not {spacing!r}", where="spacing")
     if len(given) > 1:
         raise ProgramError(f"{' and '.join(given)} cannot be given together", where=given[1], fix="Keep one of them.")
     if regex is not None:
@@ -32,9 +34,7 @@ def kind_of(
     if choices is not None:
         return Kind(Choices(options(choices)), str)
     if schema is not None:
-        from ..grammars.schema import schema_text  # json and what reads it, only for programs that have a schema
-
-        return Kind(JsonSchema(schema_text(_schema(schema)), spacing), _reader(schema))
+        return Kind(JsonSchema(_closed_text(schema), spacing), _reader(schema))
     return Kind(None, str)
 
 
@@ -62,13 +62,15 @@ def _is_model(schema: object) -> bool:
     return isinstance(schema, type) and hasattr(schema, "model_json_schema") and hasattr(schema, "model_validate_json")
 
 
-def _schema(schema: object) -> Any:
-    if _is_model(schema) or isinstance(schema, (Mapping, str, bool)):
-        return schema
-    raise ProgramError(
-        f"schema must be a Pydantic class, a dict or JSON text, not {schema!r}", where="schema",
-        fix="For a plain type, wrap it in a Pydantic model or write its JSON schema.",
-    )
+def _closed_text(schema: Any) -> str:
+    if not (_is_model(schema) or isinstance(schema, (Mapping, str, bool))):
+        raise ProgramError(
+            f"schema must be a Pydantic class, a dict or JSON text, not {schema!r}", where="schema",
+            fix="For a plain type, wrap it in a Pydantic model or write its JSON schema.",
+        )
+    from ..grammars.schema import schema_text  # here, because programs without a schema do not need it
+
+    return schema_text(schema)
 
 
 def _reader(schema: Any) -> Reader:

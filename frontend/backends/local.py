@@ -27,7 +27,8 @@ if TYPE_CHECKING:
     from ...runtime import branch as engine
     from ...runtime.config import EngineConfig
     from ...runtime.messages import Usage as EngineUsage
-    from ...runtime.runtime import Runtime, Session
+    from ...runtime.runtime import Runtime
+    from ...runtime.session import Session
 
 
 def local(

@@ -43,6 +43,7 @@ def only_node(expression: esp.Expression) -> ir.Node:
         ({"regex": 3}, "regex"),
         ({"schema": 3}, "schema"),
         ({"schema": int}, "schema"),
+        ({"schema": {}, "spacing": "wide"}, "spacing"),
         ({"choices": []}, "choices"),
         ({"choices": "yes"}, "choices"),
         ({"choices": ["a", 1]}, r"choices\[1\]"),

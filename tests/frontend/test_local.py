@@ -1,0 +1,136 @@
+"""Programs on a whole runtime: sessions, engine and tree are real, the model follows a script."""
+
+import asyncio
+from collections.abc import Iterator
+
+import pytest
+
+import espalier as esp
+from espalier.frontend.backends.local import LocalModel
+from espalier.runtime.config import EngineConfig
+from espalier.runtime.errors import EmptyPrompt, PromptTooLong
+from espalier.runtime.messages import Stats
+from tests.fakes import ByteTokenizer, ScriptedModel, scripted_runtime
+
+SCRIPTS = {"assistant: ": "green", "green!": " no", "[0]": "zero", "[1]": "one", "go:": "a stop b"}
+
+
+@pytest.fixture
+def tokenizer() -> ByteTokenizer:
+    return ByteTokenizer(["pears", " no"])
+
+
+@pytest.fixture
+def model(tokenizer: ByteTokenizer) -> Iterator[LocalModel]:
+    scripted = ScriptedModel(tokenizer, SCRIPTS)
+    tokenizer.encoded.clear()
+    with LocalModel(scripted_runtime(scripted, tokenizer, context=400)) as opened:
+        yield opened
+        assert stats(opened).pages_held == 0
+
+
+def stats(model: LocalModel) -> Stats:
+    return model.loop.call(model.runtime.stats)
+
+
+@esp.function
+def describe(s: esp.State, topic: str) -> list[object]:
+    s += esp.user(topic)
+    with s.assistant():
+        s += esp.gen("what", max_tokens=8, temperature=0) + "!"
+        s += esp.select("c", [" yes", " no"])
+        with s.fork(2) as forks:
+            forks += lambda i: f"[{i}]" + esp.gen("x", max_tokens=8, temperature=0)
+    return [s["what"], s["c"], *forks["x"]]
+
+
+def test_a_program_runs_on_the_engine(model: LocalModel) -> None:
+    state = describe.run("pears", backend=model)
+    assert state.result == ["green", " no", "zero", "one"]
+    assert state.text() == "pearsgreen! no"
+    assert state.scores("c")[" no"] > state.scores("c")[" yes"]
+
+
+def test_no_text_is_tokenized_twice(model: LocalModel, tokenizer: ByteTokenizer) -> None:
+    describe.run("pears", backend=model)
+    assert sorted(tokenizer.encoded) == sorted(["user: pears", "assistant: ", "!", " yes", " no", "[0]", "[1]"])
+
+
+def test_the_second_run_computes_almost_nothing(model: LocalModel) -> None:
+    first, second = (describe.run("pears", backend=model) for _ in range(2))
+    assert first.result == second.result
+    assert second.usage.computed < first.usage.computed / 2
+    assert second.usage.cached > first.usage.cached
+
+
+def test_salts_share_nothing(tokenizer: ByteTokenizer) -> None:
+    with LocalModel(scripted_runtime(ScriptedModel(tokenizer, SCRIPTS), tokenizer), salt="one") as one:
+        describe.run("pears", backend=one)
+        with LocalModel(one.runtime, salt="two") as two:  # closes the runtime of both
+            usages = [describe.run("pears", backend=backend).usage for backend in (two, one)]
+    assert usages[0].cached < usages[1].cached
+
+
+def test_a_stop_string_is_cut_and_the_text_goes_on(model: LocalModel) -> None:
+    @esp.function
+    def program(s: esp.State) -> str:
+        s += "go:" + esp.gen("v", stop="stop", temperature=0) + "stop!"
+        return s["v"]
+
+    state = program.run(backend=model)
+    assert state.result == "a "
+    assert state.text() == "go:a stop!"
+    answer = state.answer("v")
+    assert answer is not None
+    assert (answer.stop, answer.finish) == ("stop", "stop")
+
+
+def test_errors_of_the_runtime_are_raised_as_they_are(model: LocalModel) -> None:
+    @esp.function
+    def program(s: esp.State, text: str) -> str:
+        s += text + esp.gen("x", max_tokens=8)
+        return s["x"]
+
+    with pytest.raises(EmptyPrompt):
+        program.run("", backend=model)
+    with pytest.raises(PromptTooLong):
+        program.run("long" * 200, backend=model)
+    states = program.run_batch([("",), ("go:",)], backend=model)
+    assert [type(state.error) for state in states] == [EmptyPrompt, type(None)]
+
+
+def test_a_batch_of_forks_keeps_values_apart(model: LocalModel) -> None:
+    states = describe.run_batch([("pears",)] * 12, backend=model, concurrency=4)
+    assert [state.result for state in states] == [["green", " no", "zero", "one"]] * 12
+
+
+def test_streamed_text_is_the_text(model: LocalModel) -> None:
+    stream = describe.stream("pears", backend=model)
+    assert "".join(event.text for event in stream if event.branch == ()) == stream.state.text()
+
+
+@pytest.mark.parametrize("fork", [False, True])
+def test_cancelling_frees_what_was_held(fork: bool) -> None:
+    tokenizer = ByteTokenizer()
+    logits = [5.0] + [0.0] * (tokenizer.vocab_size - 1)
+    config = EngineConfig(page=16, pages=4096, max_rows=16)
+    endless = LocalModel(scripted_runtime(lambda prefix: logits, tokenizer, config))
+
+    @esp.function
+    async def program(s: esp.AsyncState) -> None:
+        s += "go"
+        if fork:
+            forks = s.fork(3)
+            forks += esp.gen("x", max_tokens=20_000, temperature=0)
+            await forks.join()
+        await s.gen("x", max_tokens=20_000, temperature=0)
+
+    async def main() -> None:
+        async for event in program.astream(backend=endless):
+            if event.generated:
+                return
+
+    with endless:
+        asyncio.run(main())
+        after = stats(endless)
+        assert (after.pages_held, after.running, after.waiting) == (0, 0, 0)
