@@ -179,7 +179,7 @@ def _metadata(cursor: Cursor, count: int) -> dict[str, Value]:
 
 def _refuse_splits(metadata: Mapping[str, Value]) -> None:
     parts = metadata.get("split.count", 1)
-    if parts not in (0, 1):
+    if not isinstance(parts, int) or parts not in (0, 1):
         raise WeightsError(
             "a split GGUF is not supported", where="split.count", fix="Join its parts with llama-gguf-split --merge."
         )

@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Sequence
 
-from .errors import InvalidParameter, TemplateError
+from .errors import InvalidParameter, TemplateError, TemplateLimit
 from .gguf import GGUFFile
-from .placeholders import Placeholders
+from .placeholders import Placeholders, SpecialStrings
 from .template_process import TemplateProcess
-from .template_roles import Message, RoleTexts, again, learn_roles
+from .template_roles import Message, Render, RoleTexts, again, learn_roles
 from .tokenizer import Part, Tokenizer
 
 __all__ = ["ChatTemplate", "Message"]
 
 _KEY = "tokenizer.chat_template"
+_LEARN_SECONDS = 10.0  # for some 40 probes of well under a millisecond each
 
 
 class ChatTemplate:
@@ -33,12 +35,13 @@ class ChatTemplate:
         self._broken: TemplateError | None = None
         self._process: TemplateProcess | None = None
         self._roles = RoleTexts()
+        self._specials = SpecialStrings(tokenizer.specials)
         if not source:
             self._broken = TemplateError("this model has no chat template", where=_KEY, fix="Send a plain prompt.")
             return
         try:
             self._process = TemplateProcess(source)
-            self._roles = learn_roles(self._text, source)
+            self._roles = learn_roles(self._probe(), source)
         except TemplateError as error:
             self._broken = error
 
@@ -63,7 +66,7 @@ class ChatTemplate:
         for place, message in enumerate(messages):
             _check_text(message, place)
         texts = [text for message in messages for text in (message.role, message.content)]
-        placeholders = Placeholders(self._tokenizer.specials, [self.source, *texts])
+        placeholders = Placeholders(self._specials, [self.source, *texts])
         hidden = [Message(message.role, placeholders.hide(message.content)) for message in messages]
         parts = self._tokenizer.parts(self._text(hidden, add_generation_prompt))
         return self._tokenizer.encode_parts(
@@ -97,6 +100,17 @@ class ChatTemplate:
     def _check_usable(self) -> None:
         if self._broken is not None:
             raise again(self._broken)
+
+    def _probe(self) -> Render:
+        """Renderings that end when they take long in all."""
+        deadline = time.monotonic() + _LEARN_SECONDS
+
+        def render(messages: Sequence[Message], add_generation_prompt: bool) -> str:
+            if time.monotonic() > deadline:
+                raise TemplateLimit("the chat template took too long to learn", where=_KEY)
+            return self._text(messages, add_generation_prompt)
+
+        return render
 
     def _text(self, messages: Sequence[Message], add_generation_prompt: bool) -> str:
         if self._process is None:

@@ -35,6 +35,7 @@ class Tokenizer:
         self.vocab_size = len(vocabulary.texts)
         self.token_bytes = list(vocabulary.token_bytes)
         self.specials = dict(vocabulary.specials)
+        self._special_texts = {token: text for text, token in vocabulary.specials.items()}
         self.special_ids = frozenset(vocabulary.special_ids)
         self.stop_ids = frozenset(vocabulary.stop_ids)
         self.bos_id = vocabulary.bos_id
@@ -90,7 +91,7 @@ class Tokenizer:
 
     def text_of_special(self, token: int | None) -> str:
         """The string that template text calls a special token by; "" for None or an ordinary token."""
-        return next((text for text, special in self.specials.items() if special == token), "")
+        return "" if token is None else self._special_texts.get(token, "")
 
     def bytes_of(self, ids: Sequence[int]) -> bytes:
         """Raises InvalidParameter for an id outside of the vocabulary."""

@@ -8,7 +8,8 @@ from dataclasses import dataclass
 from ..errors import WeightsError
 from ..gguf import GGUFFile
 
-_FROM_TRAINING = "Use a model without it."
+_SCALING = "llama.rope.scaling.type"
+_WAY_OUT = "Use a model without it."
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -71,19 +72,16 @@ def _vocabulary(gguf: GGUFFile) -> int:
 
 
 def _refuse_variants(gguf: GGUFFile) -> None:
-    scaling = gguf.metadata.get("llama.rope.scaling.type", "none")
+    scaling = gguf.text(_SCALING) if _SCALING in gguf.metadata else "none"
     if scaling != "none":
-        raise WeightsError(
-            f"RoPE scaling of type {scaling!r} is not supported", where="llama.rope.scaling.type", fix=_FROM_TRAINING
-        )
+        raise WeightsError(f"RoPE scaling of type {scaling[:80]!r} is not supported", where=_SCALING, fix=_WAY_OUT)
     for key in ("llama.rope.scale_linear", "llama.rope.scaling.factor"):
-        if gguf.metadata.get(key, 1.0) not in (0.0, 1.0):
-            raise WeightsError("scaled RoPE is not supported", where=key, fix=_FROM_TRAINING)
+        if key in gguf.metadata and gguf.number(key) not in (0.0, 1.0):
+            raise WeightsError("scaled RoPE is not supported", where=key, fix=_WAY_OUT)
     if "rope_freqs.weight" in gguf.tensors:
-        raise WeightsError("RoPE frequency factors are not supported", where="tensor rope_freqs.weight",
-                           fix=_FROM_TRAINING)
-    if gguf.metadata.get("llama.expert_count", 0) != 0:
-        raise WeightsError("mixtures of experts are not supported", where="llama.expert_count", fix=_FROM_TRAINING)
+        raise WeightsError("RoPE frequency factors are not supported", where="tensor rope_freqs.weight", fix=_WAY_OUT)
+    if "llama.expert_count" in gguf.metadata and gguf.integer("llama.expert_count"):
+        raise WeightsError("mixtures of experts are not supported", where="llama.expert_count", fix=_WAY_OUT)
 
 
 def _check(gguf: GGUFFile, config: LlamaConfig) -> None:

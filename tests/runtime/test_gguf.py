@@ -18,6 +18,7 @@ from hypothesis import strategies as st
 from espalier.runtime.dequantize import dequantize
 from espalier.runtime.errors import WeightsError
 from espalier.runtime.gguf import PARSE_MULTIPLE, GGUFFile
+from espalier.runtime.gguf_cursor import Value
 from espalier.runtime.gguf_types import SUPPORTED
 from espalier.runtime.models.config import LlamaConfig, llama_config
 from espalier.runtime.weights import check_llama_tensors, llama_shapes, llama_tensor, unpermute_rows
@@ -135,6 +136,8 @@ BROKEN = {
     "array of unknown type": (file_bytes([key_array("k", 99, 0, b"")]), "k, byte 33"),
     "same key twice": (file_bytes([key_u32("k", 1), key_u32("k", 1)]), "byte 41"),
     "split": (file_bytes([key_u32("split.count", 3)]), "split.count"),
+    "split into an array": (file_bytes([key_array("split.count", 4, 2, bytes(8))]), "split.count"),
+    "alignment of an array": (file_bytes([key_array("general.alignment", 4, 2, bytes(8))]), "general.alignment"),
     "alignment 0": (file_bytes([key_u32("general.alignment", 0)]), "general.alignment"),
     "alignment 48": (file_bytes([key_u32("general.alignment", 48)]), "general.alignment"),
     "alignment 2^31": (file_bytes([key_u32("general.alignment", 2**31)]), "general.alignment"),
@@ -296,6 +299,34 @@ def test_what_the_model_code_does_not_compute_is_refused(
     assert caught.value.where == where
 
 
+ODD_VALUES: list[Value] = [
+    "text", "", ("a", "b"), (), True, -1, 0, 2**63, 10**30, 0.5, float("nan"), float("inf"), np.zeros(0, np.int32),
+    np.array([1, 2]), np.array([0.5]), np.array([True, False]),
+]
+OPTIONAL_KEYS = ("llama.rope.scaling.type", "llama.rope.scaling.factor", "llama.rope.scale_linear",
+                 "llama.expert_count", "llama.attention.key_length", "llama.attention.value_length")
+
+
+def test_any_value_of_any_key_is_read_or_refused_with_its_place(tmp_path: Path) -> None:
+    file = _llama(tmp_path)
+    metadata = file.metadata
+    keys = [*(key for key in metadata if key.startswith("llama.")), "general.architecture", *OPTIONAL_KEYS]
+    refused = 0
+    for key in keys:
+        for value in ODD_VALUES:
+            file.metadata = {**metadata, key: value}
+            refused += _config_refused(file)
+    assert refused > 100
+
+
+def _config_refused(file: GGUFFile) -> bool:
+    try:
+        check_llama_tensors(file, llama_config(file))
+    except WeightsError as error:
+        return bool(error.where)
+    return False
+
+
 def test_another_architecture_is_refused_by_name(tmp_path: Path) -> None:
     with pytest.raises(WeightsError, match="'qwen2' is not supported"):
         llama_config(_llama(tmp_path, architecture="qwen2"))
@@ -349,3 +380,22 @@ def test_the_small_model_has_the_reference_weights(smollm2_path: Path, reference
     for theirs, ours in names.items():
         got = llama_tensor(file, f"{ours}.weight")
         assert hashlib.sha256(got.tobytes()).hexdigest() == stored[f"{theirs}.weight"]["sha256_f32le"], json.dumps(ours)
+
+
+@pytest.mark.slow
+def test_a_hundred_thousand_broken_headers_are_refused_in_bounded_memory(small: Path) -> None:
+    content = small.read_bytes()
+    end = GGUFFile(content).info("t.F32").offset
+    random = np.random.default_rng(0)
+    for _ in range(100_000):
+        broken = bytearray(content[: random.integers(0, len(content))] if random.random() < 0.3 else content)
+        for place in random.integers(0, end, random.integers(1, 6)):
+            broken[place : place + 1] = random.integers(0, 256, random.integers(0, 3), np.uint8).tobytes()
+        _read_or_refuse(bytes(broken))
+    tracemalloc.start()
+    for count in (2**16, 2**31, 2**32, 2**62, 2**63, 2**64 - 1):
+        for place in range(8, end - 8):
+            _read_or_refuse(content[:place] + struct.pack("<Q", count) + content[place + 8 :])
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < 100 * len(content)

@@ -10,9 +10,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from espalier.runtime import template as template_module
 from espalier.runtime.errors import InvalidParameter, TemplateError, TemplateLimit
 from espalier.runtime.gguf import GGUFFile
-from espalier.runtime.placeholders import Placeholders
+from espalier.runtime.placeholders import Placeholders, SpecialStrings
 from espalier.runtime.template import ChatTemplate, Message
 from espalier.runtime.template_process import MAX_SOURCE, TemplateProcess
 from espalier.runtime.tokenizer import Tokenizer
@@ -165,7 +166,7 @@ def test_contents_make_no_special_token_with_their_neighbours(source: str, conte
     min_size=1, max_size=4))
 @settings(max_examples=300, deadline=None)
 def test_hidden_contents_hold_no_special_string_and_come_back(contents: list[str]) -> None:
-    placeholders = Placeholders(SPECIALS, contents)
+    placeholders = Placeholders(SpecialStrings(SPECIALS), contents)
     joined = "".join(placeholders.hide(content) for content in contents)
     assert not any(special in joined for special in SPECIALS)
     assert placeholders.show(joined) == "".join(contents)
@@ -175,7 +176,7 @@ def test_hidden_contents_hold_no_special_string_and_come_back(contents: list[str
 def test_placeholders_run_out_with_an_error() -> None:
     everything = "".join(map(chr, [*range(0xF0000, 0xFFFFE), *range(0x100000, 0x10FFFE)]))
     with pytest.raises(TemplateError, match="private-use"):
-        Placeholders(SPECIALS, [everything])
+        Placeholders(SpecialStrings(SPECIALS), [everything])
 
 
 def test_a_lone_surrogate_is_refused_with_its_message(chatml: ChatTemplate) -> None:
@@ -243,6 +244,12 @@ def test_one_rendering_past_a_limit_does_not_spoil_the_next() -> None:
     with pytest.raises(TemplateLimit, match="processor time"):
         process.render({"n": 99_999})
     assert process.render({"n": 2}) == "done"
+
+
+def test_a_template_that_is_slow_at_every_probe_does_not_stop_the_load(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(template_module, "_LEARN_SECONDS", -1.0)
+    with pytest.raises(TemplateLimit, match="too long to learn"):
+        ChatTemplate(CHATML, SMALL).opening("user")
 
 
 def test_a_template_past_its_size_is_refused() -> None:

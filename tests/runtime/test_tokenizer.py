@@ -4,14 +4,16 @@ import itertools
 import re
 from typing import Any
 
+import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from espalier.grammars.errors import MissingByte
 from espalier.runtime.detokenizer import Detokenizer
-from espalier.runtime.errors import EspalierError, InvalidParameter, TokenizerError
+from espalier.runtime.errors import EspalierError, InvalidParameter, TokenizerError, WeightsError
 from espalier.runtime.gguf import GGUFFile
+from espalier.runtime.gguf_cursor import Value
 from espalier.runtime.pretokenizers import PRE_TOKENIZERS
 from espalier.runtime.tokenizer import Tokenizer
 
@@ -173,6 +175,30 @@ def test_a_broken_vocabulary_is_refused_with_its_place(case: str) -> None:
     with pytest.raises(TokenizerError) as caught:
         Tokenizer.from_gguf(file)
     assert caught.value.where == where
+
+
+ODD_VALUES: list[Value] = [
+    "text", "", ("a", "b"), (), True, -1, 2**63, 0.5, float("nan"), np.zeros(0, np.int32), np.array([1, 2]),
+    np.array([0.5]), np.array([True, False]), np.array([3] * len(tokens())), np.array([-1] * len(tokens())),
+]
+
+
+def test_any_value_of_any_key_is_read_or_refused_with_its_place() -> None:
+    file = metadata(tokens(), ids={"bos": 0, "eos": 1, "eot": 2, "eom": 3}, flags={"add_bos_token": True})
+    whole, refused = file.metadata, 0
+    for key in whole:
+        for value in ODD_VALUES:
+            file.metadata = {**whole, key: value}
+            refused += _refused(file)
+    assert refused > 100
+
+
+def _refused(file: GGUFFile) -> bool:
+    try:
+        Tokenizer.from_gguf(file)
+    except (TokenizerError, WeightsError) as error:
+        return bool(error.where)
+    return False
 
 
 def test_a_file_without_a_tokenizer_names_the_missing_key() -> None:
