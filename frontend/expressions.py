@@ -68,8 +68,9 @@ def gen(
 
     max_tokens: at least 1. temperature 0: greedy. top_k 0, top_p 1, min_p 0: off. seed None: a fresh random one.
     stop: the answer ends before the earliest of these strings; they are not part of it.
-    schema (Pydantic class, dict or JSON text), regex or choices: what the answer must fit, at most one of them and not
-    together with stop. The value is an instance of the Pydantic class, parsed JSON for other schemas, else a string.
+    schema, regex or choices: what the answer must fit; at most one of them, and not together with stop. schema is a
+    Pydantic class, a type (int, list[str], Literal, a dataclass), a dict or JSON text. The value is an instance of the
+    class or type, parsed JSON for dicts and JSON text, and a string without a schema.
     """
     kind = kind_of(regex=regex, schema=schema, choices=choices, spacing=spacing)
     stops = _stops(stop)

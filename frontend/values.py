@@ -10,6 +10,7 @@ from typing import Any, get_args
 from ..grammars.constraint import Choices, Constraint, JsonSchema, Regex, Spacing
 from .errors import ProgramError
 from .slot import Reader
+from .types import type_schema
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,7 +35,7 @@ def kind_of(
     if choices is not None:
         return Kind(Choices(options(choices)), str)
     if schema is not None:
-        return Kind(JsonSchema(_closed_text(schema), spacing), _reader(schema))
+        return _schema_kind(schema, spacing)
     return Kind(None, str)
 
 
@@ -62,17 +63,13 @@ def _is_model(schema: object) -> bool:
     return isinstance(schema, type) and hasattr(schema, "model_json_schema") and hasattr(schema, "model_validate_json")
 
 
-def _closed_text(schema: Any) -> str:
-    if not (_is_model(schema) or isinstance(schema, (Mapping, str, bool))):
-        raise ProgramError(
-            f"schema must be a Pydantic class, a dict or JSON text, not {schema!r}", where="schema",
-            fix="For a plain type, wrap it in a Pydantic model or write its JSON schema.",
-        )
+def _schema_kind(schema: Any, spacing: Spacing) -> Kind:
+    source, read = schema, json.loads
+    if _is_model(schema):
+        read = schema.model_validate_json
+    elif not isinstance(schema, (Mapping, str, bool)):
+        typed = type_schema(schema)
+        source, read = typed.schema, typed.read
     from ..grammars.schema import schema_text  # here, because programs without a schema do not need it
 
-    return schema_text(schema)
-
-
-def _reader(schema: Any) -> Reader:
-    read: Reader = schema.model_validate_json if _is_model(schema) else json.loads
-    return read
+    return Kind(JsonSchema(schema_text(source), spacing), read)

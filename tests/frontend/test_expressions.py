@@ -42,7 +42,7 @@ def only_node(expression: esp.Expression) -> ir.Node:
         ({"stop": [3]}, "stop"),
         ({"regex": 3}, "regex"),
         ({"schema": 3}, "schema"),
-        ({"schema": int}, "schema"),
+        ({"schema": object}, "schema"),
         ({"schema": {}, "spacing": "wide"}, "spacing"),
         ({"choices": []}, "choices"),
         ({"choices": "yes"}, "choices"),

@@ -29,6 +29,7 @@ OURS = {
     "espalier.frontend.steps",
     "espalier.frontend.stream",
     "espalier.frontend.transcript",
+    "espalier.frontend.types",
     "espalier.frontend.values",
     "espalier.grammars",
     "espalier.grammars.constraint",
