@@ -398,4 +398,4 @@ def test_a_hundred_thousand_broken_headers_are_refused_in_bounded_memory(small: 
             _read_or_refuse(content[:place] + struct.pack("<Q", count) + content[place + 8 :])
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
-    assert peak < 100 * len(content)
+    assert peak < 8 << 20  # the file has 5 kB; it claims up to 2^64 of everything
