@@ -95,7 +95,7 @@ class Interpreter:
             for member in group.members:
                 await member.settle()
             if not group.joined:
-                self.error = self.error or group.error
+                self.error = self.error or group.outcome()
 
     async def stop(self, cause: Exception | None = None) -> None:
         """Abort what runs, give this branch and all below it back. What is finished stays readable.

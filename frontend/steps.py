@@ -90,9 +90,12 @@ class Group:
         for member in self.members:
             await member.settle()
         await self.stop()
-        error = self.error or next((member.error for member in self.members if member.error is not None), None)
-        if error is not None:
+        if (error := self.outcome()) is not None:
             raise error
+
+    def outcome(self) -> Exception | None:
+        """The failure that came first; else one that a branch took over from branches of its own; else None."""
+        return self.error or next((member.error for member in self.members if member.error is not None), None)
 
     async def stop(self, cause: Exception | None = None) -> None:
         for member in self.members:

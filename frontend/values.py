@@ -64,7 +64,8 @@ def _is_model(schema: object) -> bool:
 
 
 def _schema_kind(schema: Any, spacing: Spacing) -> Kind:
-    source, read = schema, json.loads
+    source: Any = schema
+    read: Reader = json.loads
     if _is_model(schema):
         read = schema.model_validate_json
     elif not isinstance(schema, (Mapping, str, bool)):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Sequence
+from collections.abc import AsyncGenerator, Callable, Sequence
 from typing import TYPE_CHECKING
 
 from ..errors import BranchClosed
@@ -26,24 +26,28 @@ if TYPE_CHECKING:
 
     from ...runtime import branch as engine
     from ...runtime.config import EngineConfig
+    from ...runtime.messages import Stats
     from ...runtime.messages import Usage as EngineUsage
     from ...runtime.runtime import Runtime
     from ...runtime.session import Session
 
 
 def local(
-    model: str | Path, *, config: EngineConfig | None = None, salt: str = "", adapter: str = "", process: bool = False
+    model: str | Path, *, config: EngineConfig | None = None, salt: str = "", adapter: str = "", process: bool = False,
+    progress: Callable[[str], None] | None = None,
 ) -> LocalModel:
     """Load a model and keep it until the handle is closed.
 
     model: a name of the catalogue (fetched once) or the path of a .gguf file. salt and adapter: the part of the prefix
-    tree that its programs use. process: run the engine in a process of its own instead of a thread.
+    tree that its programs use. process: run the engine in a process of its own instead of a thread. progress: told in
+    words what is being done.
     Raises runtime.errors.ModelError when the model cannot be used.
     """
     from ...runtime.config import EngineConfig
     from ...runtime.runtime import Runtime
 
-    return LocalModel(Runtime.load(str(model), config or EngineConfig(), process=process), salt, adapter)
+    runtime = Runtime.load(str(model), config or EngineConfig(), process=process, progress=progress)
+    return LocalModel(runtime, salt, adapter)
 
 
 class LocalModel(Model):
@@ -57,6 +61,14 @@ class LocalModel(Model):
 
     def session(self) -> LocalSession:
         return LocalSession(self.runtime, self._salt, self._adapter)
+
+    def encode(self, text: str) -> list[int]:
+        """The token ids of a text. Raises MissingByte when the vocabulary cannot spell it."""
+        return self.runtime.tokenizer.encode(text)
+
+    def stats(self) -> Stats:
+        """Counters of the engine since it started, and its pages now."""
+        return self.loop.call(self.runtime.stats)
 
     async def shut_down(self) -> None:
         self.runtime.close()

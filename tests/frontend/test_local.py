@@ -9,7 +9,6 @@ import espalier as esp
 from espalier.frontend.backends.local import LocalModel
 from espalier.runtime.config import EngineConfig
 from espalier.runtime.errors import EmptyPrompt, PromptTooLong
-from espalier.runtime.messages import Stats
 from tests.fakes import ByteTokenizer, ScriptedModel, scripted_runtime
 
 SCRIPTS = {"assistant: ": "green", "green!": " no", "[0]": "zero", "[1]": "one", "go:": "a stop b"}
@@ -26,11 +25,7 @@ def model(tokenizer: ByteTokenizer) -> Iterator[LocalModel]:
     tokenizer.encoded.clear()
     with LocalModel(scripted_runtime(scripted, tokenizer, context=400)) as opened:
         yield opened
-        assert stats(opened).pages_held == 0
-
-
-def stats(model: LocalModel) -> Stats:
-    return model.loop.call(model.runtime.stats)
+        assert opened.stats().pages_held == 0
 
 
 @esp.function
@@ -132,5 +127,5 @@ def test_cancelling_frees_what_was_held(fork: bool) -> None:
 
     with endless:
         asyncio.run(main())
-        after = stats(endless)
+        after = endless.stats()
         assert (after.pages_held, after.running, after.waiting) == (0, 0, 0)
