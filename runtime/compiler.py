@@ -20,12 +20,23 @@ Compile = Callable[[Constraint], bytes]
 DEFAULT_BYTES = 64 << 20
 
 
+class _Notes(msgspec.Struct, frozen=True):
+    """The one field of an encoded Grammar that callers read; the rest is for the engine."""
+
+    notes: tuple[str, ...] = ()
+
+
+_NOTES = msgspec.msgpack.Decoder(_Notes)
+
+
 @dataclass(frozen=True, slots=True)
 class Compiled:
-    """id: by which the engine knows the grammar. size: bytes of the constraint and of the grammar."""
+    """id: by which the engine knows the grammar. size: bytes of the constraint and of the grammar. notes: keywords
+    outside the standard, which constrain nothing."""
 
     id: int
     size: int
+    notes: tuple[str, ...] = ()
 
 
 class Compiler:
@@ -58,11 +69,12 @@ class Compiler:
     def _work(self, key: bytes, constraint: Constraint) -> Compiled:
         try:
             grammar = self._compile(constraint)
+            notes = _NOTES.decode(grammar).notes
         except BaseException:
             with self._lock:
                 del self._open[key]
             raise
-        compiled = Compiled(self._next_id(), len(key) + len(grammar))
+        compiled = Compiled(self._next_id(), len(key) + len(grammar), notes)
         with self._lock:
             self._send(Define(compiled.id, grammar))
             self._done[key] = compiled

@@ -44,6 +44,7 @@ from .settings import Settings
 from .stream import DONE, EventStream, event
 
 LOG = logging.getLogger("espalier.server")
+MOST_HEADER = 2048
 LEAST_TOP_P = 1e-9  # OpenAI takes 0, a sampler needs something to choose from
 SCHEMA_ENCODER = msgspec.json.Encoder(decimal_format="number")
 
@@ -62,10 +63,20 @@ class ChatService:
             raise UnknownModel(
                 "there is no model of this name here", where="model", fix=f"Use {self._runtime.model_name!r}."
             )
+        headers = await self._gate.attend(self._headers(chat), request.receive)
         if chat.stream:
-            return self._stream(request, chat, watch)
+            return self._stream(request, chat, watch, headers)
         reply = await self._gate.attend(self._whole(chat, watch), request.receive)
-        return Response(msgspec.json.encode(reply), media_type="application/json")
+        return Response(msgspec.json.encode(reply), media_type="application/json", headers=headers)
+
+    async def _headers(self, chat: ChatRequest) -> dict[str, str]:
+        """Compiles the constraint, so that a bad one is refused before a stream begins, whatever the queue."""
+        constraint = _constraint(chat.response_format)
+        if constraint is None:
+            return {}
+        with self._gate.enter():
+            notes = (await self._runtime.compile(constraint)).notes
+        return {"x-espalier-notes": _header_text("; ".join(notes))} if notes else {}
 
     async def _whole(self, chat: ChatRequest, watch: Watch) -> ChatCompletion:
         async with self._generation(chat) as generation:
@@ -76,7 +87,7 @@ class ChatService:
         choice = Choice(Message(answer.text), finish_of(answer))
         return ChatCompletion(_fresh_id(), int(time.time()), chat.model, (choice,), usage_of(answer))
 
-    def _stream(self, request: Request, chat: ChatRequest, watch: Watch) -> EventStream:
+    def _stream(self, request: Request, chat: ChatRequest, watch: Watch, headers: dict[str, str]) -> EventStream:
         def describe(cause: Exception) -> Problem:
             request_id: str = request.state.request_id
             problem = problem_of(cause, request_id)
@@ -86,7 +97,7 @@ class ChatService:
 
         return EventStream(
             self._events(chat, watch), gate=self._gate, heartbeat=self._settings.heartbeat_seconds, describe=describe,
-            headers={},
+            headers=headers,
         )
 
     async def _events(self, chat: ChatRequest, watch: Watch) -> AsyncGenerator[bytes, None]:
@@ -174,6 +185,11 @@ def _constraint(wanted: ResponseFormat | None) -> Constraint | None:
     if wanted.json_schema is None:
         return AnyObject()
     return JsonSchema(SCHEMA_ENCODER.encode(wanted.json_schema.schema_).decode())
+
+
+def _header_text(text: str) -> str:
+    """Notes quote the caller's keys: no line break or foreign letter of theirs may reach a header as it is."""
+    return text.encode("unicode_escape").decode("ascii")[:MOST_HEADER].strip()
 
 
 def _fresh_id() -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Protocol
 
+from ...grammars.constraint import Constraint
 from ..branch import Answer, BranchId, Chunk, GenerateSpec
 from ..messages import Stats
 
@@ -39,6 +40,13 @@ class ChatSession(Protocol):
     def close(self) -> None: ...
 
 
+class CompiledConstraint(Protocol):
+    """notes: keywords outside the standard, which constrain nothing, with their places."""
+
+    @property
+    def notes(self) -> tuple[str, ...]: ...
+
+
 class ChatRuntime(Protocol):
     """model_name: the name it is served under. context: most tokens of prompt and answer together."""
 
@@ -49,5 +57,8 @@ class ChatRuntime(Protocol):
     def context(self) -> int: ...
 
     def session(self) -> ChatSession: ...
+
+    async def compile(self, constraint: Constraint) -> CompiledConstraint:
+        """Raises ConstraintError."""
 
     async def stats(self) -> Stats: ...

@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
+from espalier.grammars.constraint import Constraint
 from espalier.runtime.branch import Answer, Chunk, GenerateSpec
 from espalier.runtime.errors import EngineFault
 from espalier.runtime.messages import Stats, Usage
@@ -42,10 +43,14 @@ class FakeRuntime:
     open_sessions: int = 0
     running: int = 0
     dead: bool = False
+    notes: tuple[str, ...] = ()
 
     def session(self) -> FakeSession:
         self.open_sessions += 1
         return FakeSession(self)
+
+    async def compile(self, constraint: Constraint) -> FakeRuntime:
+        return self
 
     async def stats(self) -> Stats:
         if self.dead:

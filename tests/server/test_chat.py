@@ -125,6 +125,17 @@ def test_json_object_is_any_object(client: openai.OpenAI, runtime: FakeRuntime) 
     assert [call.spec.constraint for call in runtime.calls] == [AnyObject(), None]
 
 
+@pytest.mark.parametrize("stream", [True, False])
+def test_keywords_without_effect_are_told_in_a_header(server: LiveServer, runtime: FakeRuntime, stream: bool) -> None:
+    form = {"type": "json_schema", "json_schema": {"name": "x", "schema": {}}}
+    whole = {"model": MODEL, "messages": [{"role": "user", "content": "x"}], "stream": stream}
+    runtime.notes = ("x-é at /a\r\nset-cookie: evil", "b at /c")
+    reply = server.post({**whole, "response_format": form})
+    assert reply.headers["x-espalier-notes"] == "x-\\xe9 at /a\\r\\nset-cookie: evil; b at /c"
+    assert "set-cookie" not in reply.headers
+    assert "x-espalier-notes" not in server.post(whole).headers
+
+
 def test_models_are_listed_and_found(client: openai.OpenAI) -> None:
     (card,) = client.models.list().data
     assert (card.id, card.object, card.owned_by) == (MODEL, "model", "espalier")
