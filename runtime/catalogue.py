@@ -79,7 +79,8 @@ def cached_path(name: str, cache: Path | None = None) -> Path | None:
     if not folder.exists():
         return None
     path = private_folder(folder) / entry.file
-    return path if _is_whole(path, entry) else None
+    with _typed(entry, folder):
+        return path if _is_whole(path, entry) else None
 
 
 def fetch(
@@ -90,16 +91,13 @@ def fetch(
     tell = progress or _say_nothing
     folder = private_folder(cache or default_cache())
     path = folder / entry.file
-    if _is_whole(path, entry):
-        return path
-    try:
+    with _typed(entry, folder):
+        if _is_whole(path, entry):
+            return path
         with _locked(folder, tell):
             if not _is_whole(path, entry):  # another process may have fetched it while we waited
                 _check_space(folder, entry)
                 _fetch_into(path, entry, tell, download)
-    except OSError as error:
-        raise FetchFailed(f"{entry.name} cannot be written: {error.strerror}", where=str(folder),
-                          fix="Free some space, or name another cache folder.") from error
     return path
 
 
@@ -132,6 +130,15 @@ def _is_whole(path: Path, entry: CatalogueEntry) -> bool:
         return False
     with path.open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest() == entry.sha256
+
+
+@contextlib.contextmanager
+def _typed(entry: CatalogueEntry, folder: Path) -> Iterator[None]:
+    try:
+        yield
+    except OSError as error:
+        raise FetchFailed(f"{entry.name} cannot be kept here: {error.strerror}", where=str(folder),
+                          fix="Free some space, or name another cache folder.") from error
 
 
 @contextlib.contextmanager

@@ -9,12 +9,15 @@ from __future__ import annotations
 
 import json
 import resource
+import signal
 import sys
 from collections.abc import Mapping
 from typing import Any, NoReturn
 
 import jinja2
 import jinja2.ext
+import jinja2.nodes
+import jinja2.parser
 from jinja2.sandbox import ImmutableSandboxedEnvironment
 
 CPU_SECONDS = 1  # of one rendering, rounded up to whole seconds by the kernel's counter
@@ -32,10 +35,20 @@ class TooLong(Exception):
 _LIMITS = (TooLong, MemoryError, RecursionError, OverflowError)
 
 
+class Generation(jinja2.ext.Extension):
+    """`{% generation %}` marks the assistant's text for training; rendering passes it through."""
+
+    tags = {"generation"}  # noqa: RUF012 (jinja2 declares a set)
+
+    def parse(self, parser: jinja2.parser.Parser) -> list[jinja2.nodes.Node]:
+        next(parser.stream)
+        return parser.parse_statements(("name:endgeneration",), drop_needle=True)
+
+
 def environment() -> ImmutableSandboxedEnvironment:
     """range() is capped by the sandbox at 100,000; private attributes and changes of values are refused by it."""
     found = ImmutableSandboxedEnvironment(
-        trim_blocks=True, lstrip_blocks=True, autoescape=False, extensions=[jinja2.ext.loopcontrols],
+        trim_blocks=True, lstrip_blocks=True, autoescape=False, extensions=[jinja2.ext.loopcontrols, Generation],
         loader=None, cache_size=0,
     )
     allowed = {name: found.globals[name] for name in ("range", "namespace", "dict")}
@@ -66,6 +79,7 @@ def _to_json(value: object, indent: int | None = None) -> str:
 
 
 def main() -> None:
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl+C reaches the whole group: the parent decides what ends
     if sys.platform == "linux":  # elsewhere this limit is not kept by the kernel
         hard = resource.getrlimit(resource.RLIMIT_AS)[1]
         most = MEMORY_BYTES if hard == resource.RLIM_INFINITY else min(MEMORY_BYTES, hard)

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from ..errors import WeightsError
 from ..gguf import GGUFFile
 
+_TOKENS = "tokenizer.ggml.tokens"
 _SCALING = "llama.rope.scaling.type"
 _WAY_OUT = "Use a model without it."
 
@@ -64,10 +65,12 @@ def _optional(gguf: GGUFFile, key: str, default: int) -> int:
 
 
 def _vocabulary(gguf: GGUFFile) -> int:
-    """The rows of the embedding."""
+    """The rows of the embedding: one for each token, so that no id of the tokenizer can pass its end."""
     shape = gguf.info("token_embd.weight").shape
     if len(shape) != 2:
         raise WeightsError("the embedding is not a matrix", where="tensor token_embd.weight")
+    if _TOKENS in gguf.metadata and len(gguf.texts(_TOKENS)) != shape[0]:
+        raise WeightsError(f"{len(gguf.texts(_TOKENS))} tokens for {shape[0]} rows of the embedding", where=_TOKENS)
     return shape[0]
 
 

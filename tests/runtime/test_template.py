@@ -257,6 +257,17 @@ def test_a_template_past_its_size_is_refused() -> None:
         TemplateProcess("x" * (MAX_SOURCE + 1))
 
 
+def test_what_common_templates_use_is_there() -> None:
+    source = (
+        "{% for m in messages %}{% if loop.index > 2 %}{% break %}{% endif %}{% generation %}{{ m.content }}"
+        "{% endgeneration %}{% endfor %}{{ {'a': 'é<'} | tojson }}"
+        "{% set ns = namespace(n=1) %}{% set ns.n = 2 %}{{ ns.n }}"
+        "{% if tools is not none or strftime_now is defined %}no{% endif %}"
+    )
+    text = TemplateProcess(source).render({"messages": [{"content": str(n)} for n in range(9)], "tools": None})
+    assert text == '01{"a": "é<"}2'
+
+
 def test_syntax_errors_name_the_line() -> None:
     with pytest.raises(TemplateError, match="line 2"):
         ChatTemplate("fine\n{% if %}", SMALL).render([])
