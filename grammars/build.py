@@ -1,0 +1,143 @@
+"""Rules under construction: states, edges, calls; finished rules are trimmed."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from .dfa import Dfa, explore, overlay
+from .ir import COUNT, NOTHING, Call, Counter, Order, Rule, pack_edges
+from .limits import Meter
+from .utf8 import ByteDfa
+
+ByteEdge = tuple[int, int, int, int, int]  # source, low, high, target, action
+
+
+class RuleBuilder:
+    """State 0 is the start."""
+
+    def __init__(self, name: str, pointer: str, meter: Meter) -> None:
+        self._name = name
+        self._pointer = pointer
+        self._meter = meter
+        self._states = 1
+        self._edges: list[ByteEdge] = []
+        self._calls: list[Call] = []
+        self._finals: set[int] = set()
+
+    def state(self) -> int:
+        self._meter.states(1, self._pointer)
+        self._states += 1
+        return self._states - 1
+
+    def edge(self, source: int, low: int, high: int, target: int, action: int = NOTHING) -> None:
+        self._edges.append((source, low, high, target, action))
+
+    def text(self, source: int, text: bytes, target: int | None = None, action: int = NOTHING) -> int:
+        """A chain that reads `text`; the action is on its first byte. Returns where it ends."""
+        for index, byte in enumerate(text):
+            last = index == len(text) - 1
+            follower = target if last and target is not None else self.state()
+            self.edge(source, byte, byte, follower, action if index == 0 else NOTHING)
+            source = follower
+        return source
+
+    def call(self, source: int, rule: int, target: int) -> None:
+        self._calls.append(Call(source, rule, target))
+
+    def final(self, state: int) -> None:
+        self._finals.add(state)
+
+    def graft(self, dfa: Dfa, start: int, *, counted_below: int = 0) -> list[int]:
+        """Copy an automaton in, its start as `start`; edges leaving states below `counted_below` count. Returns the
+        number that each of its states got."""
+        numbers = [start] + [self.state() for _ in range(len(dfa.edges) - 1)]
+        for state, row in enumerate(dfa.edges):
+            action = COUNT if state < counted_below else NOTHING
+            self._edges.extend((numbers[state], low, high, numbers[target], action) for low, high, target in row)
+        return numbers
+
+    def finish(self, register: Counter | Order | None = None) -> Rule:
+        """The rule without states that are not reached or reach no end; calls are taken to return."""
+        forward: list[list[int]] = [[] for _ in range(self._states)]
+        backward: list[list[int]] = [[] for _ in range(self._states)]
+        for source, _, _, target, _ in self._edges:
+            forward[source].append(target)
+            backward[target].append(source)
+        for call in self._calls:
+            forward[call.source].append(call.target)
+            backward[call.target].append(call.source)
+        alive = _reach(self._finals, backward)
+        order = [state for state in _reach([0], forward) if state in alive or state == 0]
+        numbers = {state: i for i, state in enumerate(order)}
+        edges = [(numbers[s], low, high, numbers[t], action) for s, low, high, t, action in self._edges
+                 if s in numbers and t in numbers]
+        calls = tuple(Call(numbers[c.source], c.rule, numbers[c.target], c.action) for c in self._calls
+                      if c.source in numbers and c.target in numbers)
+        finals = tuple(sorted(numbers[s] for s in self._finals if s in numbers))
+        return Rule(self._name, self._pointer, len(order), pack_edges(sorted(edges)), calls, finals, register)
+
+
+def _reach(starts: Sequence[int] | set[int], arcs: list[list[int]]) -> dict[int, None]:
+    seen = dict.fromkeys(starts)
+    queue = list(seen)
+    for state in queue:
+        for target in arcs[state]:
+            if target not in seen:
+                seen[target] = None
+                queue.append(target)
+    return seen
+
+
+def quoted(body: ByteDfa) -> Dfa:
+    """The body between double quotes."""
+    end = len(body.dfa.edges) + 1
+    rows: list[tuple[tuple[int, int, int], ...]] = [((0x22, 0x22, 1),)]
+    for state, row in enumerate(body.dfa.edges):
+        moved = [(low, high, target + 1) for low, high, target in row]
+        rows.append(tuple(sorted([*moved, (0x22, 0x22, end)]) if state in body.dfa.finals else moved))
+    return Dfa((*rows, ()), frozenset([end]))
+
+
+def merged(parts: Sequence[Dfa], meter: Meter) -> Dfa:
+    """The union of automata over bytes. Parts that begin with different bytes are put side by side, which is cheap;
+    only others need the subset construction."""
+    groups: list[list[Dfa]] = []
+    firsts: list[set[int]] = []
+    for part in parts:
+        mine = {byte for low, high, _ in part.edges[0] for byte in range(low, high + 1)}
+        together = [i for i, taken in enumerate(firsts) if taken & mine]
+        group = [part]
+        for i in reversed(together):
+            group = groups.pop(i) + group
+            mine |= firsts.pop(i)
+        groups.append(group)
+        firsts.append(mine)
+    return _side_by_side([group[0] if len(group) == 1 else _union(group, meter) for group in groups])
+
+
+def _side_by_side(parts: list[Dfa]) -> Dfa:
+    if len(parts) == 1:
+        return parts[0]
+    rows: list[tuple[tuple[int, int, int], ...]] = [()]
+    start: list[tuple[int, int, int]] = []
+    finals: set[int] = set()
+    for part in parts:
+        # A copy of the start stays among the part's states, in case something leads back to it.
+        offset = len(rows)
+        rows.extend(tuple((low, high, t + offset) for low, high, t in row) for row in part.edges)
+        start.extend((low, high, t + offset) for low, high, t in part.edges[0])
+        finals.update(s + offset for s in part.finals)
+    rows[0] = tuple(sorted(start))
+    return Dfa(tuple(rows), frozenset(finals))
+
+
+def _union(parts: list[Dfa], meter: Meter) -> Dfa:
+    def step(states: frozenset[tuple[int, int]]) -> list[tuple[int, int, frozenset[tuple[int, int]]]]:
+        ordered = sorted(states)
+        arcs = []
+        for low, high, targets in overlay([parts[i].edges[s] for i, s in ordered]):
+            arcs.append((low, high, frozenset((ordered[k][0], t) for k, t in enumerate(targets) if t >= 0)))
+        return arcs
+
+    return explore(frozenset((i, 0) for i in range(len(parts))), step,
+                   lambda states: any(s in parts[i].finals for i, s in states), meter)

@@ -1,0 +1,76 @@
+"""The text of a constraint becomes a verified grammar, or a typed refusal that names the place."""
+
+from __future__ import annotations
+
+from .build import RuleBuilder
+from .choices import choices_dfa
+from .constraint import AnyObject, Choices, Constraint, JsonSchema, Regex, Spacing
+from .dfa import Dfa
+from .document import Document
+from .emit import Emitter
+from .errors import ConstraintTooLarge, InvalidConstraint, Unsatisfiable
+from .ir import Grammar
+from .json_text import JsonValue, read_json
+from .legacy import modernised
+from .limits import Limits, Meter
+from .meaning import Meaning
+from .plan import Planner
+from .regex import compile_regex
+from .utf8 import plain
+from .verify import verify
+
+
+def compile_constraint(constraint: Constraint, limits: Limits = Limits()) -> Grammar:  # noqa: B008  (frozen)
+    """Raises a ConstraintError: UnsupportedKeyword, InvalidConstraint, Unsatisfiable or ConstraintTooLarge."""
+    meter = Meter(limits)
+    if isinstance(constraint, JsonSchema):
+        schema = modernised(read_json(constraint.schema, limits))
+        grammar = _schema(schema, constraint.spacing, meter, strict=constraint.strict_keywords)
+    elif isinstance(constraint, AnyObject):
+        grammar = _schema({"type": "object"}, constraint.spacing, meter, strict=False)
+    elif isinstance(constraint, Regex):
+        grammar = _regex(constraint.pattern, meter)
+    else:
+        grammar = _choices(constraint, meter)
+    verify(grammar)
+    return grammar
+
+
+def _schema(schema: JsonValue, spacing: Spacing, meter: Meter, *, strict: bool) -> Grammar:
+    if not isinstance(schema, bool | dict):
+        raise InvalidConstraint("a schema must be an object, true or false", keyword="schema", where="#")
+    meaning = Meaning(Document(schema), meter, strict=strict)
+    planner = Planner(meaning, meter, spacing)
+    root = planner.plan(("#",), "#")
+    planner.settle(root)
+    rules, start = Emitter(meter, spacing).emit(root)
+    return Grammar(rules, start, meaning.notes)
+
+
+def _regex(pattern: str, meter: Meter) -> Grammar:
+    _check_size(len(pattern.encode("utf-8", "surrogatepass")), meter, "regex")
+    dfa = compile_regex(pattern, meter)
+    if dfa.empty:
+        raise Unsatisfiable("no text matches this regular expression", keyword="regex", where="column 1",
+                            fix="Check its anchors and look-aheads.")
+    return _single(plain(dfa, meter).dfa, "text", meter)
+
+
+def _choices(constraint: Choices, meter: Meter) -> Grammar:
+    _check_size(sum(len(option.encode("utf-8", "surrogatepass")) for option in constraint.options), meter, "choices")
+    return _single(choices_dfa(constraint.options, meter), "choice", meter)
+
+
+def _single(dfa: Dfa, name: str, meter: Meter) -> Grammar:
+    """One rule, of one automaton over bytes."""
+    builder = RuleBuilder(name, "", meter)
+    numbers = builder.graft(dfa, 0)
+    for state in dfa.finals:
+        builder.final(numbers[state])
+    return Grammar((builder.finish(),), 0)
+
+
+def _check_size(size: int, meter: Meter, keyword: str) -> None:
+    if size > meter.limits.source_bytes:
+        raise ConstraintTooLarge(f"the constraint is longer than {meter.limits.source_bytes} bytes", keyword=keyword,
+                                 where="column 1", fix="Send a smaller one.")

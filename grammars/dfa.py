@@ -1,0 +1,253 @@
+"""Deterministic automata over integers (code points or bytes), without actions: explore, combine, trim, minimise."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Iterable, Sequence
+from dataclasses import dataclass
+from typing import TypeVar
+
+from .limits import Meter
+
+Edge = tuple[int, int, int]  # low, high (inclusive), target
+State = TypeVar("State", bound=Hashable)
+Arc = tuple[int, int, State]
+
+
+@dataclass(frozen=True, slots=True)
+class Dfa:
+    """edges[s]: sorted, disjoint (low, high, target). State 0 is the start; a missing edge rejects."""
+
+    edges: tuple[tuple[Edge, ...], ...]
+    finals: frozenset[int]
+
+    @property
+    def empty(self) -> bool:
+        """No text is accepted. Only for a trimmed automaton."""
+        return not self.finals
+
+    def accepts(self, symbols: Iterable[int]) -> bool:
+        state = 0
+        for symbol in symbols:
+            for low, high, target in self.edges[state]:
+                if low <= symbol <= high:
+                    state = target
+                    break
+            else:
+                return False
+        return state in self.finals
+
+
+NOTHING = Dfa(edges=((),), finals=frozenset())
+
+
+def explore(start: State, step: Callable[[State], Iterable[tuple[int, int, State]]], final: Callable[[State], bool],
+            meter: Meter) -> Dfa:
+    """The automaton whose states are the values that `step` reaches; `step` gives sorted, disjoint arcs."""
+    numbers: dict[State, int] = {start: 0}
+    order = [start]
+    edges: list[tuple[Edge, ...]] = []
+    for state in order:  # grows while it runs
+        meter.states(1)
+        out: list[Edge] = []
+        for low, high, follower in step(state):
+            number = numbers.setdefault(follower, len(order))
+            if number == len(order):
+                order.append(follower)
+            if out and out[-1][2] == number and out[-1][1] + 1 == low:
+                out[-1] = (out[-1][0], high, number)
+            else:
+                out.append((low, high, number))
+        edges.append(tuple(out))
+    return Dfa(tuple(edges), frozenset(i for i, state in enumerate(order) if final(state)))
+
+
+def overlay(rows: Sequence[Sequence[Edge]]) -> Iterable[tuple[int, int, tuple[int, ...]]]:
+    """Cut the number line where any row changes; (low, high, target per row; -1 where a row has none)."""
+    events: list[tuple[int, int, int]] = []
+    for index, row in enumerate(rows):
+        for low, high, target in row:
+            events.append((low, index, target))
+            events.append((high + 1, index, -1))
+    # An end sorts before a start at the same place: -1 comes first.
+    events.sort(key=lambda event: (event[0], event[1], event[2]))
+    current = [-1] * len(rows)
+    position = 0
+    dead = tuple(current)
+    place = 0
+    while place < len(events):
+        here = events[place][0]
+        now = tuple(current)
+        if here > position and now != dead:
+            yield position, here - 1, now
+        while place < len(events) and events[place][0] == here:
+            current[events[place][1]] = events[place][2]
+            place += 1
+        position = here
+
+
+def combine(parts: Sequence[Dfa], keep: Callable[[tuple[bool, ...]], bool], meter: Meter, *,
+            all_of: bool = False) -> Dfa:
+    """The texts for which `keep` likes the verdicts of `parts`. all_of: give up as soon as one part is dead."""
+    if len(parts) == 1 and keep((True,)) and not keep((False,)):
+        return parts[0]
+
+    def step(states: tuple[int, ...]) -> Iterable[tuple[int, int, tuple[int, ...]]]:
+        rows = [parts[i].edges[s] if s >= 0 else () for i, s in enumerate(states)]
+        for low, high, targets in overlay(rows):
+            if not (all_of and -1 in targets):
+                yield low, high, targets
+
+    def final(states: tuple[int, ...]) -> bool:
+        return keep(tuple(s in parts[i].finals for i, s in enumerate(states)))
+
+    return trim(explore((0,) * len(parts), step, final, meter))
+
+
+def intersect(parts: Sequence[Dfa], meter: Meter) -> Dfa:
+    return combine(parts, all, meter, all_of=True)
+
+
+def trim(dfa: Dfa) -> Dfa:
+    """Without states that reach no final one, nor are reached; the start stays."""
+    backward: list[list[int]] = [[] for _ in dfa.edges]
+    for source, row in enumerate(dfa.edges):
+        for _, _, target in row:
+            backward[target].append(source)
+    alive = set(dfa.finals)
+    queue = list(alive)
+    for state in queue:
+        for source in backward[state]:
+            if source not in alive:
+                alive.add(source)
+                queue.append(source)
+    if 0 not in alive:
+        return NOTHING
+    numbers = {0: 0}
+    order = [0]
+    for state in order:
+        for _, _, target in dfa.edges[state]:
+            if target in alive and target not in numbers:
+                numbers[target] = len(order)
+                order.append(target)
+    edges = tuple(tuple((a, b, numbers[t]) for a, b, t in dfa.edges[s] if t in alive) for s in order)
+    return Dfa(edges, frozenset(numbers[s] for s in dfa.finals if s in numbers))
+
+
+# Moore's refinement may take as many rounds as there are states; beyond this much work the automaton stays as it is,
+# which is correct and only larger.
+_MINIMISE_WORK = 600_000
+
+
+def minimise(dfa: Dfa) -> Dfa:
+    """An equivalent automaton with as few states as is cheap to find. Takes a trimmed one."""
+    size = len(dfa.edges)
+    classes = [1 if s in dfa.finals else 0 for s in range(size)]
+    count = len(set(classes))
+    work = 0
+    weight = size + sum(len(row) for row in dfa.edges)
+    while True:
+        work += weight
+        if work > _MINIMISE_WORK:
+            return dfa
+        numbers: dict[tuple[object, ...], int] = {}
+        refined = []
+        for state, row in enumerate(dfa.edges):
+            key = (classes[state], *_merged(row, classes))
+            refined.append(numbers.setdefault(key, len(numbers)))
+        if len(numbers) == count:
+            return _quotient(dfa, refined) if count < size else dfa
+        classes, count = refined, len(numbers)
+
+
+def _merged(row: Sequence[Edge], classes: Sequence[int]) -> list[Edge]:
+    out: list[Edge] = []
+    for low, high, target in row:
+        kind = classes[target]
+        if out and out[-1][2] == kind and out[-1][1] + 1 == low:
+            out[-1] = (out[-1][0], high, kind)
+        else:
+            out.append((low, high, kind))
+    return out
+
+
+def _quotient(dfa: Dfa, classes: Sequence[int]) -> Dfa:
+    # The first state of a class speaks for it; classes are numbered by first appearance, so the start is class 0.
+    rows: dict[int, tuple[Edge, ...]] = {}
+    for state, kind in enumerate(classes):
+        if kind not in rows:
+            rows[kind] = tuple(_merged(dfa.edges[state], classes))
+    return Dfa(tuple(rows[k] for k in range(len(rows))), frozenset(classes[s] for s in dfa.finals))
+
+
+def literals(words: Iterable[Sequence[int]], meter: Meter) -> Dfa:
+    """Exactly these sequences of symbols, with shared tails."""
+    children: list[dict[int, int]] = [{}]
+    finals: set[int] = set()
+    for word in words:
+        meter.states(0)
+        state = 0
+        for symbol in word:
+            follower = children[state].get(symbol)
+            if follower is None:
+                follower = children[state][symbol] = len(children)
+                children.append({})
+                meter.states(1)
+            state = follower
+        finals.add(state)
+    # Children have higher numbers than parents, so going down the numbers sees every tail before it is needed.
+    known: dict[tuple[object, ...], int] = {}
+    same = [0] * len(children)
+    rows: list[tuple[Edge, ...]] = []
+    ends: list[bool] = []
+    for state in range(len(children) - 1, -1, -1):
+        row = tuple(_merged([(c, c, t) for c, t in sorted(children[state].items())], same))
+        key = (state in finals, row)
+        number = known.get(key)
+        if number is None:
+            number = known[key] = len(rows)
+            rows.append(row)
+            ends.append(state in finals)
+        same[state] = number
+    return trim(_renumber(rows, ends, same[0]))
+
+
+def _renumber(rows: list[tuple[Edge, ...]], ends: list[bool], start: int) -> Dfa:
+    """Swap `start` with state 0."""
+    swap = {0: start, start: 0}
+    order = list(range(len(rows)))
+    order[0], order[start] = start, 0
+    edges = tuple(tuple((a, b, swap.get(t, t)) for a, b, t in rows[s]) for s in order)
+    return Dfa(edges, frozenset(i for i, s in enumerate(order) if ends[s]))
+
+
+def shortest(dfa: Dfa) -> int:
+    """Length of the shortest accepted text. Only for a trimmed automaton that accepts something."""
+    seen = {0}
+    layer = [0]
+    length = 0
+    while layer:
+        if any(s in dfa.finals for s in layer):
+            return length
+        layer = list({t for s in layer for _, _, t in dfa.edges[s]} - seen)
+        seen.update(layer)
+        length += 1
+    raise ValueError("an empty automaton has no shortest text")
+
+
+def longest(dfa: Dfa) -> int | None:
+    """Length of the longest accepted text, None when there is no longest. Only for a trimmed automaton."""
+    incoming = [0] * len(dfa.edges)
+    for row in dfa.edges:
+        for target in {t for _, _, t in row}:
+            incoming[target] += 1
+    ready = [s for s, n in enumerate(incoming) if n == 0]
+    depth = [0] * len(dfa.edges)
+    done = 0
+    for state in ready:
+        done += 1
+        for target in {t for _, _, t in dfa.edges[state]}:
+            depth[target] = max(depth[target], depth[state] + 1)
+            incoming[target] -= 1
+            if incoming[target] == 0:
+                ready.append(target)
+    return max(depth) if done == len(dfa.edges) else None

@@ -1,0 +1,162 @@
+"""From settled plans to rules. Nothing is inlined: every plan is one rule per depth of indentation."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from .build import RuleBuilder, merged, quoted
+from .constraint import Spacing
+from .dfa import Dfa, literals
+from .errors import ConstraintTooLarge, UnsupportedKeyword
+from .ir import Counter, Rule
+from .json_text import JsonValue, Layout, spell
+from .limits import Meter
+from .lists import ListEmitter
+from .objects import ObjectEmitter
+from .plan import ListPlan, ObjectPlan, ValuePlan
+from .strings import StringText
+
+# Indentation is part of the rules, so only schemas of bounded depth can be indented.
+_MAX_INDENTATION = 64
+
+
+class Emitter:
+    """Rules by number; `rule_of` gives a number at once and queues the work."""
+
+    def __init__(self, meter: Meter, spacing: Spacing) -> None:
+        self.meter = meter
+        self.spacing: Spacing = spacing
+        self._rules: list[Rule | None] = []
+        self._numbers: dict[tuple[object, ...], int] = {}
+        self._queue: list[tuple[int, Callable[[], Rule]]] = []
+        self._keep: list[object] = []  # plans are known by id, so they must stay
+
+    def emit(self, root: ValuePlan) -> tuple[tuple[Rule, ...], int]:
+        """All rules that the root needs, and its number."""
+        start = self.value(root, 0)
+        for number, make in self._queue:  # grows while it runs
+            self.meter.time()
+            self._rules[number] = make()
+        return tuple(rule for rule in self._rules if rule is not None), start
+
+    def layout(self, depth: int) -> Layout:
+        return Layout(self.spacing, depth)
+
+    def _reserve(self, key: tuple[object, ...], make: Callable[[], Rule], pointer: str) -> int:
+        number = self._numbers.get(key)
+        if number is None:
+            number = self._numbers[key] = len(self._rules)
+            if number >= self.meter.limits.rules:
+                raise ConstraintTooLarge(f"the schema needs more than {self.meter.limits.rules} rules", keyword="rules",
+                                         where=pointer, fix="Use a smaller schema.")
+            self._rules.append(None)
+            self._queue.append((number, make))
+        return number
+
+    def _level(self, depth: int, pointer: str) -> int:
+        if self.spacing != "indented":
+            return 0
+        if depth > _MAX_INDENTATION:
+            raise UnsupportedKeyword(
+                f"indented text needs a bound on nesting, and this schema nests deeper than {_MAX_INDENTATION} levels "
+                "(it is recursive, or allows any value)", keyword="spacing", where=pointer,
+                fix="Use compact or spaced text.")
+        return depth
+
+    def fixed(self, text: bytes) -> int:
+        """The rule that reads exactly this; a call of it may compete with a byte edge where an edge could not."""
+        def make() -> Rule:
+            builder = RuleBuilder(f"text {text.decode()!r}", "", self.meter)
+            builder.final(builder.text(0, text))
+            return builder.finish()
+        return self._reserve(("text", text), make, "")
+
+    def value(self, plan: ValuePlan, depth: int) -> int:
+        """The rule of a possible plan."""
+        depth = self._level(depth, plan.pointer)
+        parts = self._parts(plan)
+        if len(parts) == 1:
+            return self._part(plan, parts[0], depth)
+        self._keep.append(plan)
+        return self._reserve((id(plan), depth), lambda: self._union(plan, depth), plan.pointer)
+
+    @staticmethod
+    def _parts(plan: ValuePlan) -> list[StringText | ListPlan | ObjectPlan | None]:
+        """None stands for all scalars without a counter, which become one automaton."""
+        counted = [text for text in plan.strings if text.counted]
+        plain = plan.values or plan.words or plan.numbers or len(counted) < len(plan.strings)
+        lists = [one for one in plan.lists if one.possible]
+        objects = [one for one in plan.objects if one.possible]
+        return [*([None] if plain else []), *counted, *lists, *objects]
+
+    def _part(self, plan: ValuePlan, part: StringText | ListPlan | ObjectPlan | None, depth: int) -> int:
+        self._keep.append(part or plan)
+        if part is None:
+            return self._reserve(("scalar", id(plan), depth), lambda: self._scalar(plan, depth), plan.pointer)
+        if isinstance(part, StringText):
+            return self._reserve((id(part),), lambda: self._counted(part, plan.pointer), plan.pointer)
+        if isinstance(part, ListPlan):
+            return self._reserve((id(part), depth), lambda: ListEmitter(self, part, depth).rule(), plan.pointer)
+        return self._reserve((id(part), depth), lambda: ObjectEmitter(self, part, depth).rule(), plan.pointer)
+
+    def _union(self, plan: ValuePlan, depth: int) -> Rule:
+        builder = RuleBuilder(f"value at {plan.pointer}", plan.pointer, self.meter)
+        end = builder.state()
+        builder.final(end)
+        for part in self._parts(plan):
+            if part is None:
+                self._graft(builder, self._scalars(plan, depth))
+            else:
+                builder.call(0, self._part(plan, part, depth), end)
+        return builder.finish()
+
+    def _scalar(self, plan: ValuePlan, depth: int) -> Rule:
+        builder = RuleBuilder(f"value at {plan.pointer}", plan.pointer, self.meter)
+        self._graft(builder, self._scalars(plan, depth))
+        return builder.finish()
+
+    @staticmethod
+    def _graft(builder: RuleBuilder, dfa: Dfa) -> None:
+        numbers = builder.graft(dfa, 0)
+        for state in dfa.finals:
+            builder.final(numbers[state])
+
+    def _scalars(self, plan: ValuePlan, depth: int) -> Dfa:
+        """All scalars without a counter, and all spelled values, as one automaton."""
+        words: list[JsonValue] = [*plan.values, *plan.words]
+        texts = dict.fromkeys(spell(value, self.spacing, depth).encode() for value in words)
+        parts = [*plan.numbers, *(quoted(text.body) for text in plan.strings if not text.counted)]
+        if texts:
+            parts.append(literals(texts, self.meter))
+        return merged(parts, self.meter)
+
+    def _counted(self, text: StringText, pointer: str) -> Rule:
+        """A string whose length a register counts. A least length is checked where the body returns, before the
+        closing quote, so that no text can run into a quote that is too early."""
+        builder = RuleBuilder(f"string at {pointer}", pointer, self.meter)
+        body = builder.state()
+        builder.edge(0, 0x22, 0x22, body)
+        numbers = builder.graft(text.body.dfa, body, counted_below=text.body.characters)
+        ends = [numbers[state] for state in text.body.dfa.finals]
+        if not text.minimum:
+            close = builder.state()
+            for end in ends:
+                builder.edge(end, 0x22, 0x22, close)
+            ends = [close]
+        for end in ends:
+            builder.final(end)
+        rule = builder.finish(Counter(text.minimum, text.maximum))
+        if not text.minimum:
+            return rule
+        return self.closed(rule, b'"', ("open", id(text)))
+
+    def closed(self, body: Rule, closing: bytes, key: tuple[object, ...]) -> Rule:
+        """The rule that runs `body` and then reads `closing`."""
+        number = self._reserve(key, lambda: body, body.pointer)
+        builder = RuleBuilder(body.name, body.pointer, self.meter)
+        after = builder.state()
+        builder.call(0, number, after)
+        builder.final(builder.text(after, closing))
+        return builder.finish()
+
+

@@ -1,0 +1,125 @@
+"""The keywords of JSON Schema 2020-12: what each value must look like, and what becomes of each keyword."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from decimal import Decimal
+
+from .document import Link
+from .errors import InvalidConstraint, UnsupportedKeyword
+from .json_text import JsonValue
+
+TYPES = ("null", "boolean", "integer", "number", "string", "array", "object")
+
+ANNOTATIONS = frozenset({
+    "title", "description", "default", "examples", "deprecated", "readOnly", "writeOnly", "$comment", "contentEncoding",
+    "contentMediaType", "contentSchema", "$schema", "$vocabulary", "$id", "$anchor", "$dynamicAnchor", "$defs",
+    "definitions",
+})
+# A derived schema's negated pattern. No schema text can hold this name: the reader refuses lone surrogates.
+NOT_PATTERN = "\udfffpattern"
+BRANCHES = frozenset({
+    "$ref", "allOf", "anyOf", "oneOf", "not", "if", "then", "else", "dependentRequired", "dependentSchemas",
+})
+ASSERTIONS = frozenset({
+    "type", "enum", "const", "minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "multipleOf", "minLength",
+    "maxLength", "pattern", "format", NOT_PATTERN, "prefixItems", "items", "minItems", "maxItems", "properties",
+    "patternProperties", "additionalProperties", "propertyNames", "required", "minProperties", "maxProperties",
+})
+REFUSED = frozenset({
+    "contains", "minContains", "maxContains", "uniqueItems", "unevaluatedItems", "unevaluatedProperties", "$dynamicRef",
+    "$recursiveRef", "dependencies",
+})
+
+
+def is_number(value: JsonValue) -> bool:
+    return isinstance(value, int | Decimal) and not isinstance(value, bool)
+
+
+def _is_count(value: JsonValue) -> bool:
+    return is_number(value) and Decimal(value) >= 0 and Decimal(value) % 1 == 0  # type: ignore[arg-type]
+
+
+def is_schema(value: object) -> bool:
+    return isinstance(value, bool | dict | Link)
+
+
+def _is_schemas(value: JsonValue) -> bool:
+    return isinstance(value, list) and bool(value) and all(is_schema(item) for item in value)
+
+
+def _is_schema_map(value: JsonValue) -> bool:
+    return isinstance(value, dict) and all(is_schema(item) for item in value.values())
+
+
+def _is_names(value: JsonValue) -> bool:
+    return (isinstance(value, list) and all(isinstance(item, str) for item in value)
+            and len(set(map(str, value))) == len(value))
+
+
+def _is_type(value: JsonValue) -> bool:
+    names = value if isinstance(value, list) else [value]
+    return bool(names) and all(isinstance(name, str) and name in TYPES for name in names)
+
+
+def _is_names_map(value: JsonValue) -> bool:
+    return isinstance(value, dict) and all(_is_names(item) for item in value.values())
+
+
+_COUNT = (_is_count, "a whole number that is not negative")
+_NUMBER = (is_number, "a number")
+_SCHEMA = (is_schema, "a schema")
+_SCHEMAS = (_is_schemas, "a list of schemas, not empty")
+_SCHEMA_MAP = (_is_schema_map, "an object of schemas")
+_TEXT = (lambda value: isinstance(value, str), "a text")
+
+FORMS: dict[str, tuple[Callable[[JsonValue], bool], str]] = {
+    "type": (_is_type, "one of " + ", ".join(TYPES) + ", or a list of them"),
+    "enum": (lambda value: isinstance(value, list), "a list"),
+    "const": (lambda value: True, "a value"),
+    "minimum": _NUMBER, "maximum": _NUMBER, "exclusiveMinimum": _NUMBER, "exclusiveMaximum": _NUMBER,
+    "multipleOf": (lambda value: is_number(value) and value > 0, "a number above zero"),  # type: ignore[operator]
+    "minLength": _COUNT, "maxLength": _COUNT, "minItems": _COUNT, "maxItems": _COUNT,
+    "minProperties": _COUNT, "maxProperties": _COUNT, "minContains": _COUNT, "maxContains": _COUNT,
+    "pattern": _TEXT, "format": _TEXT, "$ref": _TEXT, "$dynamicRef": _TEXT, "$schema": _TEXT, "$id": _TEXT,
+    "uniqueItems": (lambda value: isinstance(value, bool), "true or false"),
+    "items": _SCHEMA, "contains": _SCHEMA, "additionalProperties": _SCHEMA, "propertyNames": _SCHEMA, "not": _SCHEMA,
+    "if": _SCHEMA, "then": _SCHEMA, "else": _SCHEMA, "unevaluatedItems": _SCHEMA, "unevaluatedProperties": _SCHEMA,
+    "prefixItems": _SCHEMAS, "allOf": _SCHEMAS, "anyOf": _SCHEMAS, "oneOf": _SCHEMAS,
+    "properties": _SCHEMA_MAP, "patternProperties": _SCHEMA_MAP, "dependentSchemas": _SCHEMA_MAP, "$defs": _SCHEMA_MAP,
+    "definitions": (lambda value: isinstance(value, dict), "an object"),
+    "required": (_is_names, "a list of different texts"),
+    "dependentRequired": (_is_names_map, "an object of lists of different texts"),
+}
+
+
+def check_form(keyword: str, value: JsonValue, pointer: str) -> None:
+    """Raises InvalidConstraint when a standard keyword holds what it may not."""
+    form = FORMS.get(keyword)
+    if form is not None and not form[0](value):
+        shown = repr(value)
+        raise InvalidConstraint(
+            f"{keyword} must be {form[1]}, not {shown if len(shown) <= 60 else shown[:57] + '...'}",
+            keyword=keyword, where=pointer,
+        )
+
+
+def is_idle(keyword: str, schema: dict[str, JsonValue]) -> bool:
+    """The keyword is there and says nothing, whatever the instance."""
+    value = schema[keyword]
+    if keyword == "uniqueItems":
+        few = schema.get("maxItems")
+        return value is False or (is_number(few) and Decimal(few) <= 1)  # type: ignore[arg-type]
+    if keyword in ("unevaluatedItems", "unevaluatedProperties"):
+        return value is True or value == {}
+    if keyword in ("minContains", "maxContains"):
+        return "contains" not in schema
+    if keyword == "contains":
+        least = schema.get("minContains")
+        return is_number(least) and least == 0 and "maxContains" not in schema
+    return keyword == "dependencies" and value == {}
+
+
+def refuse(keyword: str, pointer: str, why: str = "is not supported yet") -> UnsupportedKeyword:
+    return UnsupportedKeyword(f"{keyword} {why}", keyword=keyword, where=pointer,
+                              fix="Remove the keyword, or say the same with supported ones.")

@@ -1,0 +1,54 @@
+"""What one compilation may cost, and the meter that holds it to that."""
+
+from __future__ import annotations
+
+import time
+
+import msgspec
+
+from .errors import ConstraintTooLarge
+
+
+class Limits(msgspec.Struct, frozen=True):
+    """source_bytes: UTF-8 bytes of the constraint. depth: nesting of the schema's JSON text (two for each level of
+    subschema, so 256 levels fit) and of groups in a regex. states: automaton states made on the way.
+    repetitions: counted repetition in one regex, copies summed. alternatives: branches of one union, multiplied out.
+    rules: rules of the result. seconds: wall time of the compilation."""
+
+    source_bytes: int = 8 << 20
+    depth: int = 1024
+    states: int = 400_000
+    repetitions: int = 10_000
+    alternatives: int = 4_000
+    rules: int = 50_000
+    seconds: float = 20.0
+
+
+class Meter:
+    """Counts what one compilation spends; every loop that a caller can make long reports here."""
+
+    def __init__(self, limits: Limits) -> None:
+        self.limits = limits
+        self._states = 0
+        self._ticks = 0
+        self._deadline = time.monotonic() + limits.seconds
+
+    def states(self, count: int, where: str = "") -> None:
+        """Charge `count` new automaton states; raises ConstraintTooLarge past a limit."""
+        self._states += count
+        if self._states > self.limits.states:
+            raise ConstraintTooLarge(
+                f"the constraint needs more than {self.limits.states} automaton states", keyword="states", where=where,
+                fix="Use smaller counted repetitions, lengths or enumerations.",
+            )
+        self._ticks += 1
+        if self._ticks % 64 == 0:
+            self.time(where)
+
+    def time(self, where: str = "") -> None:
+        """Raises ConstraintTooLarge when the compilation ran longer than it may."""
+        if time.monotonic() > self._deadline:
+            raise ConstraintTooLarge(
+                f"compiling took longer than {self.limits.seconds:g} seconds", keyword="seconds", where=where,
+                fix="Simplify the constraint.",
+            )

@@ -1,0 +1,79 @@
+"""The rule of a list: first items by position, then one state that repeats under a counter of commas.
+
+The counter is on the comma, so a list that is full cannot begin another item.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from .build import RuleBuilder
+from .ir import COUNT, Counter, Rule
+from .plan import ListPlan, ValuePlan
+
+if TYPE_CHECKING:
+    from .emit import Emitter
+
+# Up to here numbers of items are told apart by states; beyond, a register counts.
+_UNROLLED = 64
+
+
+class ListEmitter:
+    def __init__(self, emitter: Emitter, plan: ListPlan, depth: int) -> None:
+        self._emitter = emitter
+        self._plan = plan
+        self._depth = depth
+        self._layout = emitter.layout(depth)
+        self._builder = RuleBuilder(f"list at {plan.pointer}", plan.pointer, emitter.meter)
+        least = plan.least if plan.least <= _UNROLLED else 1
+        most = plan.most
+        self._turn = max(len(plan.prefix), least, 1)
+        if most is not None and most <= max(self._turn, _UNROLLED // 4):
+            self._turn = most
+        self._endless = most is None or most > self._turn
+        self._deferred = plan.least > self._turn
+
+    def rule(self) -> Rule:
+        builder, plan = self._builder, self._plan
+        end = builder.state()
+        opened = builder.text(0, b"[")
+        if plan.least == 0:
+            builder.text(opened, b"]", end)
+        if plan.most != 0:
+            before = builder.text(opened, self._layout.inside.encode()) if self._layout.inside else opened
+            self._items(before, end)
+        builder.final(end)
+        rest = None if plan.most is None else plan.most - self._turn
+        if not self._deferred:
+            return builder.finish(Counter(0, rest) if self._endless and rest is not None else None)
+        body = builder.finish(Counter(plan.least - self._turn, rest))
+        closing = self._layout.outside.encode() + b"]"
+        return self._emitter.closed(body, closing, ("open list", id(plan), self._depth))
+
+    def _items(self, before: int, end: int) -> None:
+        """Items 0 .. turn - 1 each in states of their own; the last repeats."""
+        builder, layout = self._builder, self._layout
+        closing = layout.outside.encode() + b"]"
+        comma = layout.comma.encode()
+        for index in range(self._turn):
+            after = builder.state()
+            builder.call(before, self._value(index), after)
+            last = index == self._turn - 1
+            if last and self._deferred:
+                builder.final(after)
+            elif index + 1 >= self._plan.least:
+                builder.text(after, closing, end)
+            if not last:
+                before = builder.text(after, comma)
+            elif self._endless:
+                again = builder.text(after, comma, action=COUNT if self._counts else 0)
+                builder.call(again, self._value(self._turn), after)
+
+    @property
+    def _counts(self) -> bool:
+        return self._deferred or self._plan.most is not None
+
+    def _value(self, index: int) -> int:
+        plan = self._plan
+        value: ValuePlan = plan.prefix[index] if index < len(plan.prefix) else plan.rest
+        return self._emitter.value(value, self._depth + 1)

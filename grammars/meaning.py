@@ -1,0 +1,229 @@
+"""What a schema document means: alternatives and shapes by place, which values they admit, which exclude each other."""
+
+from __future__ import annotations
+
+from .dfa import Dfa, combine, intersect
+from .document import Document, pointer_of
+from .expand import Expander
+from .formats import REFUSED, STANDARD, format_dfa, format_length
+from .json_text import JsonValue, identity
+from .keywords import refuse
+from .limits import Meter
+from .regex import compile_regex
+from .shape import Located, Places, Shape, shape_of
+from .strings import ANY_CHARACTERS
+
+# How far disjointness looks into properties of properties.
+_LOOK = 3
+
+
+def kind_of(value: JsonValue) -> str:
+    if value is None:
+        return "null"
+    if isinstance(value, bool):
+        return "boolean"
+    if isinstance(value, str):
+        return "string"
+    return "array" if isinstance(value, list) else ("object" if isinstance(value, dict) else "number")
+
+
+class Meaning:
+    """Answers are remembered; places are those of `document`."""
+
+    def __init__(self, document: Document, meter: Meter, *, strict: bool = False) -> None:
+        self.document = document
+        self.meter = meter
+        self._expander = Expander(document, meter, strict=strict, overlaps=self._overlaps)
+        self._strict = strict
+        self._shapes: dict[Places, Shape] = {}
+        self._patterns: dict[str, Dfa] = {}
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        return tuple(self._expander.notes)
+
+    def shapes(self, places: Places) -> list[Shape]:
+        """The alternatives of a conjunction."""
+        return [self.shape(leaf) for leaf in self.leaves(places)]
+
+    def leaves(self, places: Places) -> tuple[Places, ...]:
+        """The alternatives as sets of places; equal sets mean the same."""
+        return self._expander.leaves(places)
+
+    def shape(self, bases: Places) -> Shape:
+        if bases not in self._shapes:
+            self._shapes[bases] = shape_of(self.document, bases, pointer_of(bases[0]) if bases else "#")
+        return self._shapes[bases]
+
+    # Strings
+
+    def pattern(self, located: Located) -> Dfa:
+        """As a search, as the standard says."""
+        if located.text not in self._patterns:
+            self._patterns[located.text] = compile_regex(located.text, self.meter, search=True, pointer=located.pointer)
+        return self._patterns[located.text]
+
+    def text_shapes(self, shape: Shape) -> tuple[list[Dfa], int | None]:
+        """Automata that a string must all pass, and the least of its upper bounds on length."""
+        found = [self.pattern(p) for p in shape.patterns]
+        for excluded in shape.excluded_patterns:
+            found.append(combine([ANY_CHARACTERS, self.pattern(excluded)], lambda v: v[0] and not v[1], self.meter))
+        most = shape.most_length
+        for located in shape.formats:
+            if located.text not in STANDARD:
+                self._unknown_format(located)
+                continue
+            if located.text in REFUSED:
+                raise refuse("format", located.pointer, f"{located.text!r} is not enforced yet")
+            found.append(format_dfa(located.text, self.meter))
+            length = format_length(located.text)
+            most = length if most is None or (length is not None and length < most) else most
+        return found, most
+
+    def _unknown_format(self, located: Located) -> None:
+        if self._strict:
+            raise refuse("format", located.pointer, f"{located.text!r} is no format of JSON Schema")
+        self._expander.note(f"format {located.text!r} at {located.pointer} is no format of JSON Schema "
+                            "and constrains nothing")
+
+    # Parts of instances
+
+    def item(self, shape: Shape, index: int) -> Places:
+        """The schemas that item `index` must all fit."""
+        places: dict[str, None] = {}
+        for part in shape.lists:
+            if index < len(part.prefix):
+                places.setdefault(part.prefix[index])
+            elif part.items is not None:
+                places.setdefault(part.items)
+        return tuple(places)
+
+    def member(self, shape: Shape, name: str) -> Places:
+        """The schemas that the value of property `name` must all fit."""
+        places: dict[str, None] = {}
+        for part in shape.objects:
+            mine = [part.properties[name]] if name in part.properties else []
+            mine += [place for located, place in part.patterns if self.pattern(located).accepts(map(ord, name))]
+            if not mine and part.additional is not None:
+                mine = [part.additional]
+            for place in mine:
+                places.setdefault(place)
+        return tuple(places)
+
+    # Values
+
+    def admits(self, places: Places, value: JsonValue) -> bool:
+        return any(self.shape_admits(shape, value) for shape in self.shapes(places))
+
+    def shape_admits(self, shape: Shape, value: JsonValue) -> bool:
+        kind = kind_of(value)
+        if kind not in shape.kinds:
+            return False
+        if shape.values is not None and identity(value) not in {identity(v) for v in shape.values}:
+            return False
+        return self.fits(shape, value)
+
+    def fits(self, shape: Shape, value: JsonValue) -> bool:
+        """Like shape_admits, for a value whose kind and membership are settled."""
+        if isinstance(value, str):
+            shapes, most = self.text_shapes(shape)
+            codes = [ord(c) for c in value]
+            return _within(len(codes), shape.least_length, most) and all(s.accepts(codes) for s in shapes)
+        if isinstance(value, list):
+            return _within(len(value), shape.least_items, shape.most_items) and all(
+                self.admits(self.item(shape, i), item) for i, item in enumerate(value))
+        if isinstance(value, dict):
+            return (_within(len(value), shape.least_properties, shape.most_properties)
+                    and all(name in value for name in shape.required)
+                    and all(self.admits(self.member(shape, name), item) for name, item in value.items())
+                    and all(self.admits((names,), name) for name in value for names in shape.names))
+        return value is None or isinstance(value, bool) or shape.number.admits(value)
+
+    # Disjointness
+
+    def _overlaps(self, place: str, options: list[str]) -> dict[int, list[int]]:
+        """Options of a oneOf that are not provably disjoint, with the schema around them taken into account."""
+        shapes = [[self.shape((place, *leaf)) for leaf in self._expander.leaves((option,))]
+                  for option in options]
+        found: dict[int, list[int]] = {}
+        tags = [[self._tags(shape) for shape in group] for group in shapes]
+        for i in range(len(options)):
+            self.meter.time(pointer_of(place))
+            for j in range(i):
+                if not all(_tags_differ(s, t) or self._disjoint(a, b, _LOOK)
+                           for a, s in zip(shapes[i], tags[i], strict=True)
+                           for b, t in zip(shapes[j], tags[j], strict=True)):
+                    found.setdefault(i, []).append(j)
+                    found.setdefault(j, []).append(i)
+        return found
+
+    def _tags(self, shape: Shape) -> dict[str, frozenset[object]]:
+        """Required properties with a finite set of values: what discriminates one object from another."""
+        if shape.kinds != {"object"}:
+            return {}
+        tags: dict[str, frozenset[object]] = {}
+        for name in shape.required:
+            listed = [inner.values for inner in self.shapes(self.member(shape, name))]
+            if all(values is not None for values in listed):
+                tags[name] = frozenset(identity(v) for values in listed for v in values or ())
+        return tags
+
+    def _disjoint(self, a: Shape, b: Shape, look: int) -> bool:
+        """Provably no value fits both. False when in doubt."""
+        for one, other in ((a, b), (b, a)):
+            if one.values is not None:
+                return not any(self.shape_admits(one, v) and self.shape_admits(other, v) for v in one.values)
+        return all(self._kind_disjoint(kind, a, b, look) for kind in a.kinds & b.kinds)
+
+    def _kind_disjoint(self, kind: str, a: Shape, b: Shape, look: int) -> bool:
+        if kind == "number":
+            return a.number.disjoint(b.number)
+        if kind == "string":
+            return self._strings_disjoint(a, b)
+        if kind == "array":
+            return _apart(a.least_items, a.most_items, b.least_items, b.most_items) or any(
+                self._places_disjoint(self.item(a, i), self.item(b, i), look)
+                for i in range(min(a.least_items, b.least_items, 4)))
+        if kind == "object":
+            return self._objects_disjoint(a, b, look)
+        return False
+
+    def _strings_disjoint(self, a: Shape, b: Shape) -> bool:
+        (mine, most_a), (theirs, most_b) = self.text_shapes(a), self.text_shapes(b)
+        if _apart(a.least_length, most_a, b.least_length, most_b):
+            return True
+        return bool(mine and theirs) and intersect([*mine, *theirs], self.meter).empty
+
+    def _objects_disjoint(self, a: Shape, b: Shape, look: int) -> bool:
+        if _apart(a.least_properties, a.most_properties, b.least_properties, b.most_properties):
+            return True
+        for name in dict.fromkeys((*a.required, *b.required)):
+            mine, theirs = self.member(a, name), self.member(b, name)
+            both = name in a.required and name in b.required
+            if name in a.required and self._impossible(theirs):
+                return True
+            if name in b.required and self._impossible(mine):
+                return True
+            if both and look and self._places_disjoint(mine, theirs, look - 1):
+                return True
+        return False
+
+    def _impossible(self, places: Places) -> bool:
+        return bool(places) and any(self.document.schema(place) is False for place in places)
+
+    def _places_disjoint(self, mine: Places, theirs: Places, look: int) -> bool:
+        if not (mine and theirs):
+            return False
+        return all(self._disjoint(a, b, look) for a in self.shapes(mine) for b in self.shapes(theirs))
+
+
+def _within(count: int, least: int, most: int | None) -> bool:
+    return count >= least and (most is None or count <= most)
+
+
+def _apart(least_a: int, most_a: int | None, least_b: int, most_b: int | None) -> bool:
+    return (most_a is not None and most_a < least_b) or (most_b is not None and most_b < least_a)
+
+
+def _tags_differ(a: dict[str, frozenset[object]], b: dict[str, frozenset[object]]) -> bool:
+    return any(name in b and not (values & b[name]) for name, values in a.items())

@@ -1,0 +1,167 @@
+"""`not`, implications and exclusive choices, rewritten as derived schemas that only the plain keywords need to serve.
+
+The negation of a schema is the union of the negations of its keywords; each is again a schema (`minimum: 5` becomes:
+not a number, or a number below 5). A keyword whose negation would need "some item" or "some property" is refused.
+"""
+
+from __future__ import annotations
+
+from decimal import Decimal
+from itertools import pairwise
+from typing import Any
+
+from .document import Derived, Document, Link, pointer_of
+from .json_text import JsonValue, identity
+from .keywords import ANNOTATIONS, ASSERTIONS, BRANCHES, NOT_PATTERN, REFUSED, TYPES, check_form, refuse
+
+_PLAIN_TYPES = tuple(name for name in TYPES if name != "integer")
+
+
+def negation(document: Document, place: str) -> Derived:
+    """What `not` of the schema at `place` says. Raises UnsupportedKeyword with the keyword that stands in the way."""
+    schema = document.schema(place)
+    if isinstance(schema, bool):
+        return not schema
+    options: list[Derived] = []
+    for keyword, value in schema.items():
+        if keyword in ANNOTATIONS or keyword not in ASSERTIONS | BRANCHES | REFUSED:
+            continue
+        check_form(keyword, value, f"{pointer_of(place)}/{keyword}")
+        options.extend(_Negation(document, place, schema).of(keyword))
+    return {"anyOf": options} if options else False
+
+
+def implication(document: Document, place: str, schema: dict[str, JsonValue]) -> Derived:
+    """if / then / else as a union of two conjunctions."""
+    condition = Link(document.child(place, "if"))
+    yes: list[Derived] = [condition]
+    no: list[Derived] = [{"not": condition}]
+    if "then" in schema:
+        yes.append(Link(document.child(place, "then")))
+    if "else" in schema:
+        no.append(Link(document.child(place, "else")))
+    return {"anyOf": [{"allOf": yes}, {"allOf": no}]}
+
+
+def dependency(document: Document, place: str, keyword: str, name: str) -> Derived:
+    """dependentRequired or dependentSchemas for one property: it is absent, or the rest holds."""
+    absent: Derived = {"properties": {name: False}}
+    present: list[Derived] = [{"type": "object", "required": [name]}]
+    if keyword == "dependentSchemas":
+        present.append(Link(document.child(place, keyword, name)))
+    else:
+        schema = document.schema(place)
+        needs: Any = schema[keyword][name] if isinstance(schema, dict) else []  # type: ignore[index,call-overload]
+        present.append({"required": list(needs)})
+    return {"anyOf": [absent, {"allOf": present}]}
+
+
+def exclusive(options: list[str], overlaps: dict[int, list[int]]) -> Derived:
+    """oneOf: each option together with the negation of those that may overlap it."""
+    branches: list[Derived] = []
+    for index, place in enumerate(options):
+        others: list[Derived] = [{"not": Link(options[other])} for other in overlaps.get(index, [])]
+        branches.append({"allOf": [Link(place), *others]} if others else Link(place))
+    return {"anyOf": branches}
+
+
+def _other(kind: str) -> Derived:
+    return {"type": [name for name in _PLAIN_TYPES if name != kind]}
+
+
+class _Negation:
+    """The negations of one schema's keywords, as options of a union."""
+
+    def __init__(self, document: Document, place: str, schema: dict[str, JsonValue]) -> None:
+        self._document = document
+        self._place = place
+        self._schema = schema
+
+    def of(self, keyword: str) -> list[Derived]:
+        value: Any = self._schema[keyword]
+        if keyword == "type":
+            return self._type(value)
+        if keyword in ("enum", "const"):
+            return self._values(value if keyword == "enum" else [value])
+        bound = self._bound(keyword, value)
+        if bound is not None:
+            return bound
+        if keyword in ("properties", "required", "items", "prefixItems", "additionalProperties"):
+            return self._structure(keyword, value)
+        return self._branches(keyword, value)
+
+    def _refuse(self, keyword: str) -> Exception:
+        return refuse(keyword, f"{pointer_of(self._place)}/{keyword}", "cannot be negated (not, oneOf, if)")
+
+    def _type(self, value: Any) -> list[Derived]:
+        names = set(value if isinstance(value, list) else [value])
+        if "integer" in names and "number" not in names:
+            raise self._refuse("type")
+        left: list[Derived] = [name for name in _PLAIN_TYPES if name not in names]
+        return [{"type": left}] if left else []
+
+    def _bound(self, keyword: str, value: Any) -> list[Derived] | None:
+        numbers = {"minimum": "exclusiveMaximum", "exclusiveMinimum": "maximum",
+                   "maximum": "exclusiveMinimum", "exclusiveMaximum": "minimum"}
+        if keyword in numbers:
+            return [_other("number"), {"type": "number", numbers[keyword]: value}]
+        for noun, kind in (("Length", "string"), ("Items", "array"), ("Properties", "object")):
+            if keyword == "min" + noun:
+                below: list[Derived] = [{"type": kind, "max" + noun: int(value) - 1}] if value else []
+                return [_other(kind), *below]
+            if keyword == "max" + noun:
+                return [_other(kind), {"type": kind, "min" + noun: int(value) + 1}]
+        if keyword in ("pattern", NOT_PATTERN):
+            opposite = NOT_PATTERN if keyword == "pattern" else "pattern"
+            return [_other("string"), {"type": "string", opposite: value}]
+        return None
+
+    def _values(self, members: list[JsonValue]) -> list[Derived]:
+        if any(isinstance(member, list | dict) for member in members):
+            raise self._refuse("enum" if "enum" in self._schema else "const")
+        texts = [member for member in members if isinstance(member, str)]
+        words: list[Any] = [w for w in (None, True, False) if identity(w) not in {identity(m) for m in members}]
+        options: list[Any] = [{"type": ["array", "object"]}, {"enum": words}]
+        excluded = {NOT_PATTERN: "^(?:" + "|".join(map(_escaped, texts)) + ")$"} if texts else {}
+        options.append({"type": "string", **excluded})
+        points = sorted({Decimal(m) for m in members if isinstance(m, int | Decimal) and not isinstance(m, bool)})
+        edges = [None, *points, None]
+        for low, high in pairwise(edges):
+            gap: dict[str, Any] = {"type": "number"}
+            gap |= {} if low is None else {"exclusiveMinimum": low}
+            gap |= {} if high is None else {"exclusiveMaximum": high}
+            options.append(gap)
+        return options
+
+    def _structure(self, keyword: str, value: Any) -> list[Derived]:
+        if keyword == "required":
+            without: list[Derived] = [{"type": "object", "properties": {name: False}} for name in value]
+            return [_other("object"), *without] if value else []
+        if keyword == "properties":
+            return [{"type": "object", "required": [name], "properties": {name: {"not": self._link(keyword, name)}}}
+                    for name, below in value.items() if below not in (True, {})]
+        if keyword == "prefixItems":
+            return [{"type": "array", "minItems": i + 1, "prefixItems": [
+                *([True] * i), {"not": self._link("prefixItems", str(i))}]} for i in range(len(value))]
+        if value is True or value == {}:
+            return []
+        if keyword == "items" and value is False:
+            return [{"type": "array", "minItems": len(self._schema.get("prefixItems", ())) + 1}]  # type: ignore[arg-type]
+        raise self._refuse(keyword)
+
+    def _branches(self, keyword: str, value: Any) -> list[Derived]:
+        if keyword == "$ref":
+            return [{"not": Link(self._document.resolve(value, self._place))}]
+        if keyword == "not":
+            return [self._link("not")]
+        if keyword in ("allOf", "anyOf"):
+            nots: list[Derived] = [{"not": self._link(keyword, str(i))} for i in range(len(value))]
+            return nots if keyword == "allOf" else [{"allOf": nots}]
+        raise self._refuse(keyword)
+
+    def _link(self, *tokens: str) -> Link:
+        return Link(self._document.child(self._place, *tokens))
+
+
+def _escaped(text: str) -> str:
+    return "".join(f"\\u{{{ord(c):x}}}" if not c.isalnum() else c for c in text)

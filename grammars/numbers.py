@@ -1,0 +1,291 @@
+"""JSON numbers with exact bounds and divisors as byte automata. All arithmetic is on integers and decimal digits.
+
+A number has at most 40 digits. Integers are digits only; -0 is not written. Exponents (at most two digits) are written
+by numbers without bounds and divisors only.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from decimal import Decimal
+from functools import lru_cache
+from math import lcm
+
+from .dfa import Dfa, explore, minimise, trim
+from .limits import Limits, Meter
+
+MAX_DIGITS = 40
+_DIGITS = range(10)
+
+
+@dataclass(frozen=True, slots=True)
+class NumberSpec:
+    """lower, upper: exact bounds, None for none; *_open: the bound itself is excluded. divisors: multipleOf values."""
+
+    integer: bool = False
+    lower: Decimal | None = None
+    lower_open: bool = False
+    upper: Decimal | None = None
+    upper_open: bool = False
+    divisors: tuple[Decimal, ...] = ()
+
+    @property
+    def free(self) -> bool:
+        return self.lower is None and self.upper is None and not self.divisors
+
+    def admits(self, value: int | Decimal) -> bool:
+        number = Decimal(value)
+        if self.integer and number != number.to_integral_value():
+            return False
+        if self.lower is not None and (number < self.lower or (self.lower_open and number == self.lower)):
+            return False
+        if self.upper is not None and (number > self.upper or (self.upper_open and number == self.upper)):
+            return False
+        step, scale = _common_step(self.divisors)
+        scaled = _scaled(number, scale) if step else 0
+        return scaled is not None and (step == 0 or scaled % step == 0)
+
+    def disjoint(self, other: NumberSpec) -> bool:
+        """No number lies within the bounds of both."""
+        return self._below(other) or other._below(self)
+
+    def _below(self, other: NumberSpec) -> bool:
+        if self.upper is None or other.lower is None:
+            return False
+        return self.upper < other.lower or (self.upper == other.lower and (self.upper_open or other.lower_open))
+
+    def tightest_lower(self, bound: Decimal, opened: bool) -> NumberSpec:
+        if self.lower is not None and (self.lower, self.lower_open) >= (bound, opened):
+            return self
+        return NumberSpec(self.integer, bound, opened, self.upper, self.upper_open, self.divisors)
+
+    def tightest_upper(self, bound: Decimal, opened: bool) -> NumberSpec:
+        if self.upper is not None and (self.upper, not self.upper_open) <= (bound, not opened):
+            return self
+        return NumberSpec(self.integer, self.lower, self.lower_open, bound, opened, self.divisors)
+
+
+def exact_digits(number: Decimal) -> tuple[int, int]:
+    """(unscaled, scale): number == unscaled / 10 ** scale, scale >= 0."""
+    sign, digits, exponent = number.as_tuple()
+    if not isinstance(exponent, int):
+        raise ValueError("not a finite number")
+    unscaled = int("".join(map(str, digits)) or "0") * (-1 if sign else 1)
+    return (unscaled * 10**exponent, 0) if exponent >= 0 else (unscaled, -exponent)
+
+
+def _scaled(number: Decimal, scale: int) -> int | None:
+    """number * 10 ** scale when that is an integer."""
+    unscaled, own = exact_digits(number)
+    if own <= scale:
+        return unscaled * _power(scale - own)
+    quotient, rest = divmod(unscaled, _power(own - scale))
+    return None if rest else quotient
+
+
+def _power(exponent: int) -> int:
+    return int(10**exponent)
+
+
+def _common_step(divisors: tuple[Decimal, ...]) -> tuple[int, int]:
+    """(step, scale): multiples of all divisors are the multiples of step / 10 ** scale. (0, 0) for no divisors."""
+    if not divisors:
+        return 0, 0
+    exact = [exact_digits(d) for d in divisors]
+    scale = max(s for _, s in exact)
+    step = lcm(*(u * 10 ** (scale - s) for u, s in exact))
+    while scale and step % 10 == 0:
+        step, scale = step // 10, scale - 1
+    return step, scale
+
+
+# One magnitude bound as digits: integer part without leading zeros ("" for zero), fraction without trailing zeros.
+_Bound = tuple[str, str]
+
+
+def _bound(value: Decimal) -> _Bound:
+    unscaled, scale = exact_digits(value)
+    text = str(unscaled).rjust(scale + 1, "0")
+    whole, fraction = (text[:-scale], text[-scale:]) if scale else (text, "")
+    return whole.lstrip("0"), fraction.rstrip("0")
+
+
+@dataclass(frozen=True, slots=True)
+class _Magnitudes:
+    """The magnitudes of one sign: low (open?) .. high (open?), high None for no upper bound."""
+
+    low: _Bound
+    low_open: bool
+    high: _Bound | None
+    high_open: bool
+
+
+# Phases of reading a magnitude.
+_BEGIN, _ZERO, _WHOLE, _POINT, _FRACTION, _E, _SIGN, _POWER, _POWER2 = range(9)
+
+
+@dataclass(frozen=True, slots=True)
+class _Reading:
+    """phase; sign: the magnitudes in use (None before the sign is known); digits: how many were read, capped by the
+    limit; at: digits of the part that is read, capped where nothing depends on it; versus_*: -1, 0, 1, the prefix
+    against the bound's; rest: residue of the digits."""
+
+    phase: int
+    negative: bool
+    digits: int = 0
+    at: int = 0
+    versus_low: int = 0
+    versus_high: int = 0
+    rest: int = 0
+
+
+class _Reader:
+    def __init__(self, spec: NumberSpec) -> None:
+        self._spec = spec
+        self._step, self._scale = _common_step(spec.divisors)
+        self._signs = {negative: _magnitudes(spec, negative) for negative in (False, True)}
+
+    def step(self, state: _Reading) -> Iterable[tuple[int, int, _Reading]]:
+        arcs: list[tuple[int, int, _Reading]] = []
+        for byte, follower in self._followers(state):
+            arcs.append((byte, byte, follower))
+        arcs.sort(key=lambda arc: arc[0])
+        return arcs
+
+    def _followers(self, state: _Reading) -> Iterable[tuple[int, _Reading]]:
+        phase = state.phase
+        if phase == _BEGIN:
+            if not state.negative and self._signs[True] is not None:
+                yield 0x2D, _Reading(_BEGIN, True)
+            if self._signs[state.negative] is not None:
+                yield 0x30, _Reading(_ZERO, state.negative, 1)
+                yield from ((0x30 + d, self._whole(state, d)) for d in range(1, 10))
+            return
+        more = state.digits < MAX_DIGITS
+        if phase == _WHOLE and more:
+            yield from ((0x30 + d, self._whole(state, d)) for d in _DIGITS)
+        if phase in (_ZERO, _WHOLE) and more and not self._spec.integer:
+            yield 0x2E, self._point(state)
+        if phase in (_POINT, _FRACTION) and more:
+            yield from ((0x30 + d, f) for d in _DIGITS if (f := self._fraction(state, d)) is not None)
+        if self._spec.free and not self._spec.integer:
+            yield from self._exponent(state, more)
+
+    def _exponent(self, state: _Reading, more: bool) -> Iterable[tuple[int, _Reading]]:
+        if state.phase in (_ZERO, _WHOLE, _FRACTION) and more and not self._minus_zero(state):
+            yield from ((byte, _Reading(_E, False, state.digits)) for byte in b"Ee")
+        if state.phase == _E:
+            yield from ((byte, _Reading(_SIGN, False, state.digits)) for byte in b"+-")
+        if state.phase in (_E, _SIGN) or (state.phase == _POWER and more):
+            phase = _POWER2 if state.phase == _POWER else _POWER
+            yield from ((0x30 + d, _Reading(phase, False, state.digits + 1)) for d in _DIGITS)
+
+    def _minus_zero(self, state: _Reading) -> bool:
+        return state.negative and state.versus_low == 0 and state.phase != _WHOLE
+
+    def _whole(self, state: _Reading, digit: int) -> _Reading:
+        bounds = self._signs[state.negative]
+        low, high = (bounds.low[0], bounds.high[0] if bounds and bounds.high else "") if bounds else ("", "")
+        at = state.at
+        versus_low = state.versus_low or (_versus(digit, low[at]) if at < len(low) else 1)
+        versus_high = state.versus_high or (_versus(digit, high[at]) if at < len(high) else 1)
+        rest = (state.rest * 10 + digit) % self._step if self._step else 0
+        # The length of the whole part is compared at its end; beyond both bounds nothing depends on it any more.
+        capped = min(at + 1, max(len(low), len(high)) + 1)
+        return _Reading(_WHOLE, state.negative, state.digits + 1, capped, versus_low, versus_high, rest)
+
+    def _ended(self, state: _Reading) -> tuple[int, int, int]:
+        """At the end of the whole part: (versus_low, versus_high, residue of the scaled number)."""
+        bounds = self._signs[state.negative]
+        if bounds is None:
+            raise ValueError("a sign without magnitudes has no states")
+        versus_low = _by_length(state.at, len(bounds.low[0]), state.versus_low)
+        versus_high = _by_length(state.at, len(bounds.high[0]), state.versus_high) if bounds.high else -1
+        return versus_low, versus_high, (state.rest * 10**self._scale) % self._step if self._step else 0
+
+    def _point(self, state: _Reading) -> _Reading:
+        versus_low, versus_high, _ = self._ended(state)
+        return _Reading(_POINT, state.negative, state.digits, 0, versus_low, versus_high, state.rest)
+
+    def _fraction(self, state: _Reading, digit: int) -> _Reading | None:
+        bounds = self._signs[state.negative]
+        if bounds is None:
+            return None
+        low, high = bounds.low[1], bounds.high[1] if bounds.high else ""
+        at = state.at
+        versus_low = state.versus_low or _versus(digit, low[at] if at < len(low) else "0")
+        versus_high = state.versus_high or _versus(digit, high[at] if at < len(high) else "0")
+        rest = 0
+        if self._step:
+            if at >= self._scale and digit:
+                return None
+            rest = (state.rest * 10 + digit) % self._step if at < self._scale else state.rest
+        capped = min(at + 1, max(len(low), len(high), self._scale))
+        return _Reading(_FRACTION, state.negative, state.digits + 1, capped, versus_low, versus_high, rest)
+
+    def final(self, state: _Reading) -> bool:
+        if state.phase in (_POWER, _POWER2):
+            return True
+        if state.phase in (_ZERO, _WHOLE):
+            versus_low, versus_high, rest = self._ended(state)
+            return self._inside(state, versus_low, versus_high, rest, "", "")
+        if state.phase == _FRACTION:
+            bounds = self._signs[state.negative]
+            low = bounds.low[1][state.at:] if bounds else ""
+            high = bounds.high[1][state.at:] if bounds and bounds.high else ""
+            left = max(self._scale - state.at, 0)
+            rest = state.rest * 10**left % self._step if self._step else 0
+            return self._inside(state, state.versus_low, state.versus_high, rest, low, high)
+        return False
+
+    def _inside(self, state: _Reading, low: int, high: int, rest: int, low_left: str, high_left: str) -> bool:
+        """low_left, high_left: fraction digits of the bounds that were not read; any of them is not zero at its end."""
+        bounds = self._signs[state.negative]
+        if bounds is None or rest:
+            return False
+        if state.phase in (_ZERO, _WHOLE):
+            low_left, high_left = bounds.low[1], bounds.high[1] if bounds.high else ""
+        low = low or (-1 if low_left else 0)
+        high = high or (-1 if high_left else 0)
+        above = low > 0 or (low == 0 and not bounds.low_open)
+        below = bounds.high is None or high < 0 or (high == 0 and not bounds.high_open)
+        return above and below
+
+
+def _versus(digit: int, other: str) -> int:
+    return (digit > int(other)) - (digit < int(other))
+
+
+def _by_length(length: int, other: int, prefix: int) -> int:
+    return prefix if length == other else (1 if length > other else -1)
+
+
+def _magnitudes(spec: NumberSpec, negative: bool) -> _Magnitudes | None:
+    """The magnitudes that this sign may have; None when there are none. Zero has no minus sign."""
+    zero = Decimal(0)
+    near, near_open, far, far_open = (
+        (spec.upper, spec.upper_open, spec.lower, spec.lower_open) if negative
+        else (spec.lower, spec.lower_open, spec.upper, spec.upper_open)
+    )
+    if negative:
+        near, far = (None if b is None else b.copy_negate() for b in (near, far))
+    if far is not None and (far < zero or (far == zero and (far_open or negative))):
+        return None
+    if near is None or near < zero or (near == zero and negative):
+        near, near_open = zero, negative
+    low = _bound(near)
+    return _Magnitudes(low, near_open, None if far is None else _bound(far), far_open)
+
+
+@lru_cache(maxsize=256)
+def _automaton(spec: NumberSpec, limits: Limits) -> Dfa:
+    reader = _Reader(spec)
+    return minimise(trim(explore(_Reading(_BEGIN, False), reader.step, reader.final, Meter(limits))))
+
+
+def number_dfa(spec: NumberSpec, meter: Meter) -> Dfa:
+    """The bytes of every number that fits; trimmed, empty when none does."""
+    dfa = _automaton(spec, meter.limits)
+    meter.states(len(dfa.edges))
+    return dfa

@@ -1,0 +1,362 @@
+"""The text of a regular expression (ECMA-262, u flag) becomes a tree. Iterative, so nesting costs no Python stack."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+from . import charset
+from .charset import Ranges
+from .errors import ConstraintTooLarge, InvalidConstraint, UnsupportedKeyword
+from .limits import Limits
+
+
+@dataclass(frozen=True, slots=True)
+class Chars:
+    """One character of a set."""
+
+    ranges: Ranges
+
+
+@dataclass(frozen=True, slots=True)
+class Sequence:
+    parts: tuple[Node, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Alternatives:
+    options: tuple[Node, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Repeat:
+    """maximum None: without end."""
+
+    body: Node
+    minimum: int
+    maximum: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class Assertion:
+    """A place, not a text: `^`, `$`, `\\b`, `\\B`."""
+
+    kind: Literal["start", "end", "boundary", "inside"]
+
+
+@dataclass(frozen=True, slots=True)
+class Look:
+    """What follows matches `body`, or does not."""
+
+    body: Node
+    negative: bool
+
+
+Node = Chars | Sequence | Alternatives | Repeat | Assertion | Look
+
+_CONTROL = {"t": 0x09, "n": 0x0A, "v": 0x0B, "f": 0x0C, "r": 0x0D}
+_SHORTHAND = {
+    "d": charset.DIGIT, "D": charset.complement(charset.DIGIT),
+    "w": charset.WORD, "W": charset.complement(charset.WORD),
+    "s": charset.SPACE, "S": charset.complement(charset.SPACE),
+}
+_SYNTAX = frozenset("^$\\.*+?()[]{}|/")
+_PUNCTUATION = frozenset("!\"#%&',-:;<=>@_`~ ") | _SYNTAX
+_QUANTIFIER = frozenset("*+?{")
+
+
+@dataclass(slots=True)
+class _Group:
+    """An open parenthesis: finished alternatives, and the parts of the one being read."""
+
+    column: int
+    look: bool | None  # None: a plain group; else whether the look-ahead is negative
+    options: list[Node]
+    parts: list[Node]
+
+    def close(self) -> Node:
+        options = [*self.options, Sequence(tuple(self.parts))]
+        body = options[0] if len(options) == 1 else Alternatives(tuple(options))
+        return body if self.look is None else Look(body, self.look)
+
+
+def parse(pattern: str, limits: Limits, pointer: str = "") -> Node:
+    """Raises InvalidConstraint or UnsupportedKeyword with the column; pointer: the `pattern` it stands in."""
+    return _Parser(pattern, limits, pointer).parse()
+
+
+class _Parser:
+    def __init__(self, pattern: str, limits: Limits, pointer: str) -> None:
+        self._text = pattern
+        self._limits = limits
+        self._pointer = pointer
+        self._at = 0
+        self._groups = [_Group(0, None, [], [])]
+
+    def parse(self) -> Node:
+        while self._at < len(self._text):
+            self._term()
+        if len(self._groups) > 1:
+            raise self._invalid("a group is not closed", self._groups[-1].column)
+        return self._groups[0].close()
+
+    # Terms
+
+    def _term(self) -> None:
+        start = self._at
+        symbol = self._take()
+        group = self._groups[-1]
+        if symbol == "(":
+            self._open(start)
+            return
+        if symbol == "|":
+            group.options.append(Sequence(tuple(group.parts)))
+            group.parts = []
+            return
+        node = self._close(start) if symbol == ")" else self._atom(symbol, start)
+        self._groups[-1].parts.append(self._quantified(node))
+
+    def _atom(self, symbol: str, start: int) -> Node:
+        if symbol == "[":
+            return Chars(self._class(start))
+        if symbol == ".":
+            return Chars(charset.complement(charset.LINE_END))
+        if symbol in "^$":
+            return Assertion("start" if symbol == "^" else "end")
+        if symbol == "\\":
+            return self._escape(start)
+        if symbol in _QUANTIFIER and symbol != "{":
+            raise self._invalid(f"nothing to repeat before {symbol!r}", start)
+        if symbol == "{" and self._braces() is not None:
+            raise self._invalid("nothing to repeat before '{'", start)
+        if 0xD800 <= ord(symbol) <= 0xDFFF:
+            raise self._invalid("a lone surrogate matches no text", start)
+        # A lone ], { or } is an error under the u flag, but Python and web regexes read it as itself, and so do we.
+        return Chars(((ord(symbol), ord(symbol)),))
+
+    def _open(self, start: int) -> None:
+        if len(self._groups) > self._limits.depth:
+            raise ConstraintTooLarge(f"groups are nested deeper than {self._limits.depth}", keyword="regex",
+                                     where=self._place(start), fix="Flatten the pattern.")
+        look: bool | None = None
+        if self._text.startswith("?", self._at):
+            look = self._group_kind(start)
+        self._groups.append(_Group(start, look, [], []))
+
+    def _group_kind(self, start: int) -> bool | None:
+        for opening, look in (("?:", None), ("?=", False), ("?!", True)):
+            if self._text.startswith(opening, self._at):
+                self._at += 2
+                return look
+        if self._text.startswith(("?<=", "?<!"), self._at):
+            raise self._unsupported("lookbehind", "look-behind", start)
+        named = "?P<" if self._text.startswith("?P<", self._at) else "?<"
+        if self._text.startswith(named, self._at):
+            end = self._text.find(">", self._at)
+            name = self._text[self._at + len(named):end]
+            if end < 0 or not name.replace("$", "_").isidentifier():
+                raise self._invalid("the name of a group is broken", start)
+            self._at = end + 1
+            return None
+        if self._text.startswith("?P=", self._at):
+            raise self._unsupported("backreference", "a backreference", start)
+        raise self._unsupported("flags", "an inline flag or unknown group", start)
+
+    def _close(self, start: int) -> Node:
+        if len(self._groups) == 1:
+            raise self._invalid("')' closes nothing", start)
+        return self._groups.pop().close()
+
+    # Quantifiers
+
+    def _quantified(self, node: Node) -> Node:
+        start = self._at
+        bounds = self._bounds()
+        if bounds is None:
+            return node
+        if isinstance(node, Assertion):
+            raise self._invalid("an assertion cannot be repeated", start)
+        if self._peek() == "?":  # lazy: the same texts match
+            self._at += 1
+        elif self._peek() == "+":
+            raise self._unsupported("possessive", "a possessive quantifier", self._at)
+        if self._peek() in _QUANTIFIER and (self._peek() != "{" or self._braces(self._at + 1) is not None):
+            raise self._invalid("a quantifier follows a quantifier", self._at)
+        low, high = bounds
+        if high is not None and low > high:
+            raise self._invalid(f"the repetition {{{low},{high}}} is out of order", start)
+        if isinstance(node, Look):  # repeating a place adds nothing
+            return node if low else Sequence(())
+        return Repeat(node, low, high)
+
+    def _bounds(self) -> tuple[int, int | None] | None:
+        simple: dict[str, tuple[int, int | None]] = {"*": (0, None), "+": (1, None), "?": (0, 1)}
+        symbol = self._peek()
+        if symbol in simple:
+            self._at += 1
+            return simple[symbol]
+        if symbol != "{":
+            return None
+        found = self._braces(self._at + 1)
+        if found is None:
+            return None
+        self._at = found[0]
+        return found[1]
+
+    def _braces(self, at: int | None = None) -> tuple[int, tuple[int, int | None]] | None:
+        """`{n}`, `{n,}` or `{n,m}` whose opening brace was read: (place after it, bounds)."""
+        at = self._at if at is None else at
+        end = self._text.find("}", at)
+        if end < 0:
+            return None
+        low, comma, high = self._text[at:end].partition(",")
+        if not _digits(low) or (high and not _digits(high)):
+            return None
+        if max(len(low), len(high)) > 9:
+            raise ConstraintTooLarge("a repetition count has more than 9 digits", keyword="regex",
+                                     where=self._place(at), fix="Use a smaller count.")
+        minimum = int(low)
+        return end + 1, (minimum, (int(high) if high else None) if comma else minimum)
+
+    # Escapes
+
+    def _escape(self, start: int) -> Node:
+        symbol = self._take_escaped(start)
+        if symbol in "bB":
+            return Assertion("boundary" if symbol == "b" else "inside")
+        if symbol in _SHORTHAND:
+            return Chars(_SHORTHAND[symbol])
+        if symbol in "123456789" or symbol == "k":
+            raise self._unsupported("backreference", "a backreference", start)
+        code = self._code(symbol, start)
+        return Chars(charset.ranges([(code, code)]))
+
+    def _code(self, symbol: str, start: int) -> int:
+        """The character that an escape stands for; its backslash and `symbol` were read."""
+        if symbol in _CONTROL:
+            return _CONTROL[symbol]
+        if symbol == "0" and not _digits(self._peek()):
+            return 0
+        if symbol == "c":
+            letter = self._take_escaped(start)
+            if letter.isascii() and letter.isalpha():
+                return ord(letter) % 32
+            raise self._invalid("\\c needs a letter", start)
+        if symbol == "x":
+            return self._hex(2, start)
+        if symbol == "u":
+            return self._unicode(start)
+        if symbol in "pP":
+            raise self._unsupported("\\p", "a Unicode property", start)
+        if symbol in _PUNCTUATION:
+            return ord(symbol)
+        raise self._invalid(f"the escape \\{symbol} is not known", start)
+
+    def _unicode(self, start: int) -> int:
+        if self._peek() == "{":
+            end = self._text.find("}", self._at)
+            digits = self._text[self._at + 1:end]
+            if end < 0 or not _hex_digits(digits) or int(digits[-8:], 16) > 0x10FFFF:
+                raise self._invalid("\\u{...} needs a code point", start)
+            self._at = end + 1
+            return self._scalar(int(digits, 16), start)
+        code = self._hex(4, start)
+        if 0xD800 <= code < 0xDC00 and self._text.startswith("\\u", self._at):
+            self._at += 2
+            low = self._hex(4, start)
+            if 0xDC00 <= low < 0xE000:
+                return 0x10000 + ((code - 0xD800) << 10) + low - 0xDC00
+        return self._scalar(code, start)
+
+    def _scalar(self, code: int, start: int) -> int:
+        if 0xD800 <= code < 0xE000:
+            raise self._invalid("a lone surrogate matches no text", start)
+        return code
+
+    def _hex(self, length: int, start: int) -> int:
+        digits = self._text[self._at:self._at + length]
+        if len(digits) < length or not _hex_digits(digits):
+            raise self._invalid(f"the escape needs {length} hexadecimal digits", start)
+        self._at += length
+        return int(digits, 16)
+
+    # Classes
+
+    def _class(self, start: int) -> Ranges:
+        negative = self._peek() == "^"
+        self._at += negative
+        found: list[Ranges] = []
+        while self._peek() != "]":
+            low = self._member(start)
+            if self._peek() != "-" or self._text.startswith("-]", self._at):
+                found.append(low)
+                continue
+            dash = self._at
+            self._at += 1
+            high = self._member(start)
+            found.append(self._range(low, high, dash))
+        self._at += 1
+        members = charset.union(*found)
+        return charset.complement(members) if negative else members
+
+    def _range(self, low: Ranges, high: Ranges, dash: int) -> Ranges:
+        if not (_single(low) and _single(high)):  # a dash beside a shorthand is a literal
+            return charset.union(low, charset.chars("-"), high)
+        if low[0][0] > high[0][0]:
+            raise self._invalid("a range of a class is out of order", dash)
+        return charset.ranges([(low[0][0], high[0][0])])
+
+    def _member(self, start: int) -> Ranges:
+        if self._at >= len(self._text):
+            raise self._invalid("a class is not closed", start)
+        place = self._at
+        symbol = self._take()
+        if symbol != "\\":
+            if 0xD800 <= ord(symbol) <= 0xDFFF:
+                raise self._invalid("a lone surrogate matches no text", place)
+            return ((ord(symbol), ord(symbol)),)
+        symbol = self._take_escaped(place)
+        if symbol in _SHORTHAND:
+            return _SHORTHAND[symbol]
+        code = 0x08 if symbol == "b" else self._code(symbol, place)
+        return charset.ranges([(code, code)])
+
+    # Reading
+
+    def _peek(self) -> str:
+        return self._text[self._at:self._at + 1] or "\0end"
+
+    def _take(self) -> str:
+        self._at += 1
+        return self._text[self._at - 1]
+
+    def _take_escaped(self, start: int) -> str:
+        if self._at >= len(self._text):
+            raise self._invalid("the pattern ends in a backslash", start)
+        return self._take()
+
+    # Refusals
+
+    def _place(self, at: int) -> str:
+        column = f"column {at + 1}"
+        return f"{self._pointer} {column}" if self._pointer else column
+
+    def _invalid(self, message: str, at: int) -> InvalidConstraint:
+        return InvalidConstraint(f"not a regular expression: {message}", where=self._place(at),
+                                 keyword="pattern" if self._pointer else "regex")
+
+    def _unsupported(self, keyword: str, what: str, at: int) -> UnsupportedKeyword:
+        return UnsupportedKeyword(f"{what} is not supported in a regular expression", keyword=keyword,
+                                  where=self._place(at), fix="Write the pattern without it.")
+
+
+def _digits(text: str) -> bool:
+    return text.isascii() and text.isdigit()
+
+
+def _hex_digits(text: str) -> bool:
+    return bool(text) and all(c in "0123456789abcdefABCDEF" for c in text)
+
+
+def _single(members: Ranges) -> bool:
+    return len(members) == 1 and members[0][0] == members[0][1]

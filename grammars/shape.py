@@ -1,0 +1,175 @@
+"""What several schemas without branches say together: one shape, keyword by keyword intersected."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from decimal import Decimal
+
+from .document import Document, pointer_of
+from .json_text import JsonValue, identity
+from .keywords import NOT_PATTERN
+from .numbers import NumberSpec
+
+KINDS = ("null", "boolean", "number", "string", "array", "object")
+Places = tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Located:
+    """A keyword's text and the pointer it stands at."""
+
+    text: str
+    pointer: str
+
+
+@dataclass(frozen=True, slots=True)
+class ListPart:
+    """prefixItems and items of one schema, as places; items None: anything."""
+
+    prefix: Places
+    items: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class ObjectPart:
+    """properties, patternProperties and additionalProperties of one schema, as places; additional None: anything."""
+
+    properties: dict[str, str]
+    patterns: tuple[tuple[Located, str], ...]
+    additional: str | None
+
+
+@dataclass(slots=True)
+class Shape:
+    """pointer: where to point when nothing fits. kinds: the types that are left (number includes integer).
+    values: the only values that are left, None for no such limit."""
+
+    pointer: str
+    kinds: set[str] = field(default_factory=lambda: set(KINDS))
+    values: list[JsonValue] | None = None
+    number: NumberSpec = field(default_factory=NumberSpec)
+    least_length: int = 0
+    most_length: int | None = None
+    patterns: list[Located] = field(default_factory=list)
+    excluded_patterns: list[Located] = field(default_factory=list)
+    formats: list[Located] = field(default_factory=list)
+    lists: list[ListPart] = field(default_factory=list)
+    least_items: int = 0
+    most_items: int | None = None
+    objects: list[ObjectPart] = field(default_factory=list)
+    required: list[str] = field(default_factory=list)
+    names: list[str] = field(default_factory=list)
+    least_properties: int = 0
+    most_properties: int | None = None
+
+
+def shape_of(document: Document, bases: Places, pointer: str) -> Shape:
+    """The shape of the schemas at these places, their branches ($ref, allOf, anyOf, ...) left out."""
+    shape = Shape(pointer)
+    for place in bases:
+        schema = document.schema(place)
+        if isinstance(schema, dict):
+            _add(shape, document, place, schema)
+    return shape
+
+
+def _add(shape: Shape, document: Document, place: str, schema: dict[str, JsonValue]) -> None:
+    _add_values(shape, schema)
+    _add_numbers(shape, schema)
+    _add_text(shape, schema, pointer_of(place))
+    _add_list(shape, document, place, schema)
+    _add_object(shape, document, place, schema)
+
+
+def _add_values(shape: Shape, schema: dict[str, JsonValue]) -> None:
+    kind = schema.get("type")
+    if kind is not None:
+        names = {str(name) for name in kind} if isinstance(kind, list) else {str(kind)}
+        if "integer" in names and "number" not in names:
+            shape.number = _whole(shape.number)
+        shape.kinds &= names | ({"number"} if "integer" in names else set())
+    listed = schema.get("enum")
+    for members in ([listed] if isinstance(listed, list) else []) + ([[schema["const"]]] if "const" in schema else []):
+        _keep_values(shape, members)
+
+
+def _keep_values(shape: Shape, members: list[JsonValue]) -> None:
+    keys = {identity(member): member for member in reversed(members)}
+    if shape.values is None:
+        shape.values = list(reversed(keys.values()))
+    else:
+        shape.values = [value for value in shape.values if identity(value) in keys]
+
+
+def _whole(spec: NumberSpec) -> NumberSpec:
+    return NumberSpec(True, spec.lower, spec.lower_open, spec.upper, spec.upper_open, spec.divisors)
+
+
+def _add_numbers(shape: Shape, schema: dict[str, JsonValue]) -> None:
+    for keyword, opened in (("minimum", False), ("exclusiveMinimum", True)):
+        if keyword in schema:
+            shape.number = shape.number.tightest_lower(_decimal(schema[keyword]), opened)
+    for keyword, opened in (("maximum", False), ("exclusiveMaximum", True)):
+        if keyword in schema:
+            shape.number = shape.number.tightest_upper(_decimal(schema[keyword]), opened)
+    if "multipleOf" in schema:
+        n = shape.number
+        divisors = tuple(sorted({*n.divisors, _decimal(schema["multipleOf"])}))
+        shape.number = NumberSpec(n.integer, n.lower, n.lower_open, n.upper, n.upper_open, divisors)
+
+
+def _decimal(value: JsonValue) -> Decimal:
+    return Decimal(value)  # type: ignore[arg-type]
+
+
+def _counts(schema: dict[str, JsonValue], low: str, high: str, least: int, most: int | None) -> tuple[int, int | None]:
+    if low in schema:
+        least = max(least, int(_decimal(schema[low])))
+    if high in schema:
+        bound = int(_decimal(schema[high]))
+        most = bound if most is None else min(most, bound)
+    return least, most
+
+
+def _add_text(shape: Shape, schema: dict[str, JsonValue], pointer: str) -> None:
+    shape.least_length, shape.most_length = _counts(
+        schema, "minLength", "maxLength", shape.least_length, shape.most_length)
+    for keyword, found in (("pattern", shape.patterns), ("format", shape.formats),
+                           (NOT_PATTERN, shape.excluded_patterns)):
+        if keyword in schema:
+            found.append(Located(str(schema[keyword]), f"{pointer}/{keyword.lstrip(NOT_PATTERN[0])}"))
+
+
+def _add_list(shape: Shape, document: Document, place: str, schema: dict[str, JsonValue]) -> None:
+    shape.least_items, shape.most_items = _counts(schema, "minItems", "maxItems", shape.least_items, shape.most_items)
+    prefix = schema.get("prefixItems")
+    if prefix is not None or "items" in schema:
+        count = len(prefix) if isinstance(prefix, list) else 0
+        shape.lists.append(ListPart(
+            tuple(document.child(place, "prefixItems", str(i)) for i in range(count)),
+            document.child(place, "items") if "items" in schema else None,
+        ))
+
+
+def _add_object(shape: Shape, document: Document, place: str, schema: dict[str, JsonValue]) -> None:
+    shape.least_properties, shape.most_properties = _counts(
+        schema, "minProperties", "maxProperties", shape.least_properties, shape.most_properties)
+    required = schema.get("required")
+    if isinstance(required, list):
+        shape.required.extend(str(name) for name in required if name not in shape.required)
+    if "propertyNames" in schema:
+        shape.names.append(document.child(place, "propertyNames"))
+    if not {"properties", "patternProperties", "additionalProperties"} & schema.keys():
+        return
+    pointer = pointer_of(place) + "/patternProperties"
+    shape.objects.append(ObjectPart(
+        {name: document.child(place, "properties", name) for name in _names(schema, "properties")},
+        tuple((Located(text, pointer), document.child(place, "patternProperties", text))
+              for text in _names(schema, "patternProperties")),
+        document.child(place, "additionalProperties") if "additionalProperties" in schema else None,
+    ))
+
+
+def _names(schema: dict[str, JsonValue], keyword: str) -> list[str]:
+    value = schema.get(keyword)
+    return list(value) if isinstance(value, dict) else []

@@ -1,0 +1,119 @@
+"""A recogniser over the IR that is too simple to be wrong: a set of threads, byte by byte. The oracle of the tests."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from espalier.grammars.ir import CLOSE_KEY, COUNT, KEY, NOTHING, OPEN_KEY, Counter, Grammar, Order, Rule, unpack_edges
+
+
+@dataclass(frozen=True, slots=True)
+class Frame:
+    """rule, state, register; keys: free keys written so far; key: the free key being written, None outside one."""
+
+    rule: int
+    state: int
+    register: int = 0
+    keys: frozenset[bytes] = frozenset()
+    key: bytes | None = None
+
+
+Stack = tuple[Frame, "Stack"] | None
+
+
+class Naive:
+    def __init__(self, grammar: Grammar) -> None:
+        self.grammar = grammar
+        self._edges: list[dict[int, list[tuple[int, int, int, int]]]] = []
+        self._calls: list[dict[int, list]] = []
+        for rule in grammar.rules:
+            edges: dict[int, list[tuple[int, int, int, int]]] = {}
+            for source, low, high, target, action in unpack_edges(rule.edges):
+                edges.setdefault(source, []).append((low, high, target, action))
+            calls: dict[int, list] = {}
+            for call in rule.calls:
+                calls.setdefault(call.source, []).append(call)
+            self._edges.append(edges)
+            self._calls.append(calls)
+        self._finals = [frozenset(rule.finals) for rule in grammar.rules]
+
+    def start(self) -> frozenset:
+        return self._closed({(Frame(self.grammar.start, 0), None)})
+
+    def step(self, threads: frozenset, byte: int) -> frozenset:
+        """The threads after one more byte; empty: the text is refused."""
+        moved = set()
+        for frame, below in threads:
+            for low, high, target, action in self._edges[frame.rule].get(frame.state, ()):
+                if low <= byte <= high:
+                    after = self._act(frame, target, action, byte)
+                    if after is not None:
+                        moved.add((after, below))
+        return self._closed(moved)
+
+    def may_end(self, threads: frozenset) -> bool:
+        return any(below is None and self._may_return(frame) for frame, below in threads)
+
+    def accepts(self, text: str | bytes) -> bool:
+        threads = self.start()
+        for byte in text.encode() if isinstance(text, str) else text:
+            threads = self.step(threads, byte)
+            if not threads:
+                return False
+        return self.may_end(threads)
+
+    def _closed(self, threads: set) -> frozenset:
+        """Follow calls and returns. A called frame's caller waits in the target of the call, its action pending."""
+        seen = set(threads)
+        queue = list(threads)
+        while queue:
+            frame, below = queue.pop()
+            followers = []
+            for call in self._calls[frame.rule].get(frame.state, ()):
+                followers.append((Frame(call.rule, 0), (frame, call, below)))
+            if below is not None and self._may_return(frame):
+                caller, call, rest = below
+                after = self._act(caller, call.target, call.action, None)
+                if after is not None:
+                    followers.append((after, rest))
+            for follower in followers:
+                if follower not in seen:
+                    seen.add(follower)
+                    queue.append(follower)
+        return frozenset(seen)
+
+    def _rule(self, frame: Frame) -> Rule:
+        return self.grammar.rules[frame.rule]
+
+    def _may_return(self, frame: Frame) -> bool:
+        if frame.state not in self._finals[frame.rule]:
+            return False
+        register = self._rule(frame).register
+        if isinstance(register, Counter):
+            within = register.maximum is None or frame.register <= register.maximum
+            return within and register.minimum <= frame.register
+        return register is None or not any(register.required[frame.register:])
+
+    def _act(self, frame: Frame, target: int, action: int, byte: int | None) -> Frame | None:
+        register, value, keys, key = self._rule(frame).register, frame.register, frame.keys, frame.key
+        if key is not None and action != CLOSE_KEY and byte is not None:
+            key += bytes([byte])
+        if action == COUNT and isinstance(register, Counter):
+            if register.maximum is not None and value >= register.maximum:
+                return None
+            value += 1
+        elif isinstance(register, Order) and action != NOTHING:
+            if action == OPEN_KEY:
+                if any(register.required[value:]):
+                    return None
+                value, key = len(register.required), b""
+            elif action == CLOSE_KEY:
+                if register.distinct and key in keys:
+                    return None
+                keys, key = (keys | {key} if register.distinct and key is not None else keys), None
+            else:
+                index = action - KEY
+                if value > index or any(register.required[value:index]):
+                    return None
+                value = index + 1
+        return Frame(frame.rule, target, value, keys, key)
