@@ -69,11 +69,14 @@ class _Child:
     """end() kills it and gives its pipes back; so does losing the last reference."""
 
     def __init__(self, source: str) -> None:
-        self._process = subprocess.Popen(
-            # -P: the folder that we happen to run in must not be able to stand in for a module.
-            [sys.executable, "-P", "-m", f"{__package__}.template_worker"],
-            stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, bufsize=0,
-        )
+        try:
+            self._process = subprocess.Popen(
+                # -P: the folder that we happen to run in must not be able to stand in for a module.
+                [sys.executable, "-P", "-m", f"{__package__}.template_worker"],
+                stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, bufsize=0,
+            )
+        except OSError as error:
+            raise TemplateLimit(f"the template process cannot start: {error.strerror}", where=_PLACE) from error
         self._greeting = json.dumps({"source": source}) + "\n"
         self._seconds = _START_SECONDS
         self.end = weakref.finalize(self, _end, self._process)
