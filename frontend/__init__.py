@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from .async_state import AsyncState
 from .backends.local import local
 from .backends.scripted import scripted
 from .errors import BranchClosed, BranchFailed, ProgramError, UnknownVariable
@@ -9,7 +10,7 @@ from .expressions import Expression, assistant, gen, select, system, user
 from .function import Function, function
 from .interpreter import Event
 from .model import Model
-from .state import AsyncState, State
+from .state import State
 from .stream import Stream
 
 __all__ = [

@@ -12,7 +12,8 @@ from .loop import LoopThread
 from .steps import Group
 
 if TYPE_CHECKING:
-    from .state import AsyncState, BaseState, State
+    from .async_state import AsyncState
+    from .state import BaseState, State
 
 S = TypeVar("S", bound="BaseState")
 Addition = str | Expression
@@ -80,6 +81,10 @@ class Branches(BaseBranches["State"]):
         self._loop.call(self._group.join)
         return list(self._members)
 
+    def release(self) -> None:
+        """Abort what still runs and give the branches back. Values that are there stay readable."""
+        self._loop.call(self._group.stop)
+
     def __enter__(self) -> Self:
         if self._loop.is_current():
             raise ProgramError("leaving this block would stop the event loop", fix="Use `async with`.")
@@ -91,7 +96,7 @@ class Branches(BaseBranches["State"]):
         if error is None:
             self.join()
         else:
-            self._loop.call(self._group.stop)
+            self.release()
 
 
 class AsyncBranches(BaseBranches["AsyncState"]):
@@ -115,6 +120,10 @@ class AsyncBranches(BaseBranches["AsyncState"]):
         await self._group.join()
         return list(self._members)
 
+    async def release(self) -> None:
+        """Abort what still runs and give the branches back. Values that are there stay readable."""
+        await self._group.stop()
+
     async def __aenter__(self) -> Self:
         return self
 
@@ -124,4 +133,4 @@ class AsyncBranches(BaseBranches["AsyncState"]):
         if error is None:
             await self.join()
         else:
-            await self._group.stop()
+            await self.release()

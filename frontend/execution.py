@@ -9,11 +9,12 @@ from dataclasses import dataclass
 from inspect import BoundArguments
 from typing import Any
 
+from .async_state import AsyncState
 from .errors import ProgramError
 from .interpreter import Emit, Interpreter
 from .loop import in_thread, presentable
 from .model import Model
-from .state import AsyncState, BaseState, State
+from .state import BaseState, State
 
 # The model of the run that the current body belongs to, so that a program can run another one without naming it again.
 _current: ContextVar[Model | None] = ContextVar("espalier_model", default=None)

@@ -37,12 +37,14 @@ Emit = Callable[[Event], None]
 
 
 class Interpreter:
-    """One branch. error: why it stopped. sealed: given back; its values stay readable, nothing can be added."""
+    """One branch. error: why it stopped. untold: a failure below it that no reader was told of. sealed: given back; its
+    values stay readable, nothing can be added."""
 
     def __init__(
         self, session: Backend, emit: Emit, above: Interpreter | None = None, path: tuple[int, ...] = ()
     ) -> None:
         self.error: Exception | None = None
+        self.untold: Exception | None = None
         self.sealed = False
         self.tail: Entry | None = None
         self.usage = Usage()
@@ -89,13 +91,13 @@ class Interpreter:
         await slot.settled()
 
     async def settle(self) -> None:
-        """`idle` for this branch and all below it. The failure of branches that nobody joined becomes its own."""
+        """`idle` for this branch and all below it. Finds `untold`."""
         await self.idle()
         for group in self._groups:
             for member in group.members:
                 await member.settle()
-            if not group.joined:
-                self.error = self.error or group.outcome()
+            if not group.taken:
+                self.untold = self.untold or group.outcome()
 
     async def stop(self, cause: Exception | None = None) -> None:
         """Abort what runs, give this branch and all below it back. What is finished stays readable.

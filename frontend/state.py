@@ -1,4 +1,4 @@
-"""The state a program writes to: `State` for plain bodies and results, `AsyncState` for async bodies.
+"""The state a program writes to: `State` for plain bodies and results; async bodies have an `AsyncState`.
 
 Adding only queues, so both share it; they differ in how they wait for a value.
 """
@@ -11,7 +11,7 @@ from typing import Any, Self
 
 from . import ir
 from .backends.base import Answer, Usage
-from .branches import AsyncBranches, Branches
+from .branches import Branches
 from .errors import BranchClosed, ProgramError, UnknownVariable
 from .expressions import Expression, Part, expression, gen, select
 from .interpreter import Interpreter
@@ -51,8 +51,8 @@ class BaseState:
 
     @property
     def error(self) -> Exception | None:
-        """Why this branch stopped; None while all is well. Does not wait."""
-        return self._core.error
+        """Why this branch, or one below that nobody read, stopped; None while all is well. Does not wait."""
+        return self._core.error or self._core.untold
 
     def set(self, name: str, value: Any) -> None:
         """Give a variable a value of the program's own."""
@@ -135,6 +135,11 @@ class BaseState:
         known = ", ".join(map(repr, self._slots)) or "none"
         raise UnknownVariable(f"no gen or select has written {name!r}", where=str(name), fix=f"Known names: {known}.")
 
+    def _told(self) -> None:
+        """A failure of this branch was raised to the program."""
+        if self._core.group is not None:
+            self._core.group.taken = True
+
     def _barrier(self) -> Slot | None:
         """A slot that is written when everything added so far has run; None when nothing can run any more."""
         if self._core.sealed:
@@ -165,7 +170,7 @@ class State(BaseState):
 
     @property
     def error(self) -> Exception | None:
-        return self._raised or self._core.error
+        return self._raised or super().error
 
     @property
     def ok(self) -> bool:
@@ -187,13 +192,21 @@ class State(BaseState):
         """The text of a value as it was generated, before it was read as JSON or as a class."""
         return self._wait(self._slot(name)).text
 
+    def gen(self, name: str | None = None, **options: Any) -> Any:
+        """`s += gen(name, ...)` and its value; the options are those of `gen`."""
+        return self._written(gen(name, **options))
+
+    def select(self, name: str | None = None, choices: Sequence[str] = ()) -> Any:
+        """`s += select(name, choices)` and its value."""
+        return self._written(select(name, choices))
+
     def answer(self, name: str) -> Answer | None:
         """How a gen ended (finish, stop, usage); None for a select."""
         return self._wait(self._slot(name)).answer
 
     def scores(self, name: str) -> Mapping[str, float]:
         """Log-probability of each choice of a select."""
-        return _scores(name, self._wait(self._slot(name)))
+        return scores_of(name, self._wait(self._slot(name)))
 
     def text(self) -> str:
         """All literals and answers, once everything added so far has run."""
@@ -218,80 +231,30 @@ class State(BaseState):
     def join(self, branches: Branches) -> list[State]:
         return branches.join()
 
-    def _wait(self, slot: Slot) -> Written:
-        if not slot.done and self._loop.is_current():
-            raise _would_block()
-        return slot.wait()
-
-
-class AsyncState(BaseState):
-    """Of an async body. `await s.get("x")`, or `value = await s.gen(...)`."""
-
-    def __getitem__(self, name: str) -> Any:
-        """The value, when it is there already; otherwise a ProgramError that says to await it."""
-        slot = self._slot(name)
-        if not slot.done:
-            raise _would_block()
+    def _written(self, addition: Expression) -> Any:
+        slot = self.add(addition)
+        if slot is None:
+            return None
+        self._wait(slot)
         return slot.value()
 
-    async def get(self, name: str) -> Any:
-        """The value. Raises the cause when its operation failed, UnknownVariable when nothing declared it."""
-        return await _value(self._slot(name))
-
-    async def gen(self, name: str | None = None, **options: Any) -> Any:
-        """`s += gen(name, ...)` and its value; the options are those of `gen`."""
-        return await self._written(gen(name, **options))
-
-    async def select(self, name: str | None = None, choices: Sequence[str] = ()) -> Any:
-        """`s += select(name, choices)` and its value."""
-        return await self._written(select(name, choices))
-
-    async def raw(self, name: str) -> str:
-        return (await self._slot(name).written()).text
-
-    async def answer(self, name: str) -> Answer | None:
-        return (await self._slot(name).written()).answer
-
-    async def scores(self, name: str) -> Mapping[str, float]:
-        return _scores(name, await self._slot(name).written())
-
-    async def text(self) -> str:
-        await self.sync()
-        return text_of(self._core.tail)
-
-    async def messages(self) -> list[Message]:
-        await self.sync()
-        return messages_of(self._core.tail)
-
-    async def sync(self) -> None:
-        if (slot := self._barrier()) is not None:
-            await slot.written()
-
-    def fork(self, count: int = 2) -> AsyncBranches:
-        """Copies of this state, variables included, that go on independently."""
-        group, members = self._split(count)
-        return AsyncBranches(members, group, self._loop)
-
-    async def join(self, branches: AsyncBranches) -> list[AsyncState]:
-        return await branches.join()
-
-    async def _written(self, addition: Expression) -> Any:
-        slot = self.add(addition)
-        return None if slot is None else await _value(slot)
+    def _wait(self, slot: Slot) -> Written:
+        if not slot.done and self._loop.is_current():
+            raise would_block()
+        try:
+            return slot.wait()
+        except Exception:
+            self._told()
+            raise
 
 
-async def _value(slot: Slot) -> Any:
-    await slot.written()
-    return slot.value()
-
-
-def _scores(name: str, written: Written) -> Mapping[str, float]:
+def scores_of(name: str, written: Written) -> Mapping[str, float]:
     if written.scores is None:
         raise ProgramError(f"{name!r} was not written by a select and has no scores", where=name)
     return written.scores
 
 
-def _would_block() -> ProgramError:
+def would_block() -> ProgramError:
     return ProgramError(
         "the value is not there yet, and waiting for it here would stop the event loop",
         fix="In an async body write `await s.get(name)`.",

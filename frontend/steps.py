@@ -60,12 +60,13 @@ Step = Append | Write | Split | Barrier
 
 
 class Group:
-    """The branches of one fork. error: the first failure among them. joined: somebody took its outcome."""
+    """The branches of one fork. error: the first failure among them. taken: a reader or a join was told of it, so that
+    the program has had its chance to handle it."""
 
     def __init__(self, members: Sequence[Interpreter]) -> None:
         self.members = tuple(members)
         self.error: Exception | None = None
-        self.joined = False
+        self.taken = False
         for member in members:
             member.group = self
 
@@ -86,7 +87,7 @@ class Group:
 
     async def join(self) -> None:
         """Wait for all branches and give them back. Raises the failure that came first."""
-        self.joined = True
+        self.taken = True
         for member in self.members:
             await member.settle()
         await self.stop()
@@ -94,8 +95,9 @@ class Group:
             raise error
 
     def outcome(self) -> Exception | None:
-        """The failure that came first; else one that a branch took over from branches of its own; else None."""
-        return self.error or next((member.error for member in self.members if member.error is not None), None)
+        """The failure that came first; else one from below a branch; else None."""
+        below = (member.error or member.untold for member in self.members)
+        return self.error or next((error for error in below if error is not None), None)
 
     async def stop(self, cause: Exception | None = None) -> None:
         for member in self.members:

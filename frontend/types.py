@@ -49,11 +49,6 @@ def _adapted(annotation: Any) -> TypeSchema | None:
 
 
 def _with_closed(schema: dict[str, object], components: dict[str, dict[str, object]]) -> dict[str, object]:
-    if not components:
-        return schema
-    return {**schema, "$defs": {name: _closed(component) for name, component in components.items()}}
+    from ..grammars.schema import closed  # here, because programs without a schema do not need it
 
-
-def _closed(component: dict[str, object]) -> dict[str, object]:
-    """A class that says nothing about other keys allows none."""
-    return {"additionalProperties": False, **component} if "properties" in component else component
+    return closed({**schema, "$defs": components} if components else schema)

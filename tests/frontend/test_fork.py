@@ -1,5 +1,7 @@
 """Branches: copies that go on alone, are read together, and end together when one fails."""
 
+import contextlib
+
 import pytest
 
 import espalier as esp
@@ -245,3 +247,39 @@ def test_a_branch_is_not_replaced_by_another(script: Script) -> None:
             forks[0] = forks[1]
 
     program.run(backend=script())
+
+
+def test_a_failure_that_the_body_was_told_of_is_not_the_error_of_the_run(script: Script) -> None:
+    @esp.function
+    def program(s: esp.State) -> list[str]:
+        forks = s.fork(3)
+        forks += lambda i: str(i) + esp.gen("x")
+        kept = []
+        for branch in forks:
+            with contextlib.suppress(RuntimeError, esp.BranchFailed):
+                kept.append(branch["x"])
+        return kept
+
+    state = program.run(backend=script(lambda asked: BOOM if asked.text == "2" else "v"))
+    assert state.ok
+    assert set(state.result) <= {"v"}
+
+
+def test_released_branches_end_at_once_and_keep_what_is_finished(script: Script) -> None:
+    never = Gate()
+    model = script(lambda asked: "fast" if asked.text == "0" else Reply(("slow",), never))
+
+    @esp.function
+    def program(s: esp.State) -> str:
+        forks = s.fork(2)
+        forks += lambda i: str(i) + esp.gen("x")
+        first = forks[0]["x"]
+        forks.release()
+        assert len(model.live) == 1
+        with pytest.raises(esp.BranchClosed):
+            forks[1]["x"]
+        return first + forks[0]["x"]
+
+    state = program.run(backend=model)
+    assert state.result == "fastfast"
+    assert state.ok

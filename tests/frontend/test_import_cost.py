@@ -10,6 +10,7 @@ HEAVY = ("torch", "numba", "numpy", "pydantic", "lark", "httpx", "fastapi", "tok
 OURS = {
     "espalier",
     "espalier.frontend",
+    "espalier.frontend.async_state",
     "espalier.frontend.backends",
     "espalier.frontend.backends.base",
     "espalier.frontend.backends.local",

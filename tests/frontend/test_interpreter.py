@@ -99,16 +99,17 @@ def agree(s: esp.State, forks: list[list[esp.State]], naive: Naive, alone: bool 
 
 def test_a_program_means_what_the_naive_model_says() -> None:
     @esp.function
-    def body(s: esp.State, program: list[Op], naive: Naive) -> None:
-        agree(s, write(s, program), naive)
+    def body(s: esp.State, program: list[Op]) -> list[list[esp.State]]:
+        return write(s, program)
 
     @settings(max_examples=80, deadline=None)
     @given(programs)
     def check(program: list[Op]) -> None:
         naive = Naive().run(program)
-        state = body.run(program, naive, backend=model)
+        state = body.run(program, backend=model)
         assert model.live == {}
         assert state.ok is not _fails(naive)
+        agree(state, state.result, naive)
 
     with esp.scripted(answer, scores=lambda asked: [-2.0, -1.0]) as model:
         check()

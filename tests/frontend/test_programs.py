@@ -252,3 +252,14 @@ def test_a_closed_model_says_so(script: Script) -> None:
     model.close()
     with pytest.raises(esp.BranchClosed, match="the model was closed"):
         describe.run(subject="a", backend=model)
+
+
+def test_gen_and_select_of_a_state_give_their_values(script: Script) -> None:
+    @esp.function
+    def program(s: esp.State) -> list[str]:
+        return [s.gen("x", max_tokens=3), s.gen(), s.select("c", ["a", "b"])]
+
+    state = program.run(backend=script(["1", "2"], [[-2.0, -1.0]]))
+    assert state.result == ["1", "2", "b"]
+    assert state.text() == "12b"
+    assert state.variables == ("x", "c")
