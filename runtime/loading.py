@@ -2,34 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
 import msgspec
 
 from ..grammars.constraint import Constraint
 from .config import EngineConfig
 from .constraints import Constraints
+from .words import Words
 
 if TYPE_CHECKING:
     from .engine import Engine
     from .runtime import Runtime
-    from .tokenizer import Tokenizer
 
 Progress = Callable[[str], None]
-
-
-class Words(Protocol):
-    """The part of a tokenizer that grammars need."""
-
-    @property
-    def token_bytes(self) -> Sequence[bytes]: ...
-    @property
-    def special_ids(self) -> Collection[int]: ...
-    @property
-    def stop_ids(self) -> Collection[int]: ...
-    def encode(self, text: str) -> list[int]: ...
 
 
 def load_runtime(model: str, config: EngineConfig, *, process: bool, progress: Progress) -> Runtime:
@@ -60,7 +48,7 @@ def load_runtime(model: str, config: EngineConfig, *, process: bool, progress: P
     )
 
 
-def load_engine(path: Path, config: EngineConfig, tokenizer: Tokenizer | None = None) -> Engine:
+def load_engine(path: Path, config: EngineConfig, tokenizer: Words | None = None) -> Engine:
     """The engine of a .gguf file, with torch behind it. Raises ModelError."""
     from .engine import Engine
     from .gguf import GGUFFile
@@ -68,7 +56,7 @@ def load_engine(path: Path, config: EngineConfig, tokenizer: Tokenizer | None = 
     from .tokenizer import Tokenizer
     from .torch_executor import TorchExecutor
 
-    words = tokenizer or Tokenizer.from_gguf(GGUFFile.open(path))
+    words: Words = tokenizer or Tokenizer.from_gguf(GGUFFile.open(path))
     executor = TorchExecutor(load_model(path, config), config)
     grammars = bind_grammars(words, executor.vocabulary_size, config)
     return Engine(executor, config, end_ids=words.stop_ids, constraints=grammars)

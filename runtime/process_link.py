@@ -130,11 +130,11 @@ class ProcessLink:
                 os.chmod(path, 0o600)
                 listener.listen(1)
                 process = subprocess.Popen(
-                    [sys.executable, "-m", "espalier.runtime.worker", path], stdin=subprocess.DEVNULL,
+                    # -P: the folder that we happen to run in must not be able to stand in for a module.
+                    [sys.executable, "-P", "-m", f"{__package__}.worker", path], stdin=subprocess.DEVNULL,
                 )
                 try:
-                    channel = Channel(_accept(listener, process))
-                    _greet(channel, boot, process)
+                    channel = _greeted(Channel(_accept(listener, process)), boot, process)
                 except BaseException:
                     _end(process)
                     raise
@@ -211,6 +211,15 @@ def _accept(listener: socket.socket, process: subprocess.Popen[bytes]) -> socket
         connection.settimeout(None)
         return connection
     raise EngineFault(f"the engine process did not connect in {HELLO_SECONDS:.0f} seconds", where="start")
+
+
+def _greeted(channel: Channel, boot: Boot, process: subprocess.Popen[bytes]) -> Channel:
+    try:
+        _greet(channel, boot, process)
+    except BaseException:
+        channel.close()
+        raise
+    return channel
 
 
 def _greet(channel: Channel, boot: Boot, process: subprocess.Popen[bytes]) -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from ..grammars.constraint import Constraint
 from .compiler import Compile, Compiled, Compiler
@@ -14,16 +13,13 @@ from .link import EngineLink
 from .messages import AskStats, Stats
 from .router import Router
 from .session import Session
-
-if TYPE_CHECKING:
-    from .template import ChatTemplate
-    from .tokenizer import Tokenizer
+from .words import Template, Words
 
 
 class Runtime:
     """Safe to use from several event loops, each session from its own. Close it to end the engine."""
 
-    def __init__(self, *, link: EngineLink, tokenizer: Tokenizer, template: ChatTemplate, model_name: str,
+    def __init__(self, *, link: EngineLink, tokenizer: Words, template: Template, model_name: str,
                  context: int, compile: Compile | None = None) -> None:
         """compile: a constraint -> its encoded grammar; None: this runtime takes no constraints."""
         self.link = link

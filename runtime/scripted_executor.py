@@ -87,35 +87,36 @@ class ScriptedExecutor:
 
     def sample(self, ticket: Ticket, picks: Sequence[Pick]) -> None:
         done = self._passes[ticket]
-        done.drawn = [self._draw(done.prefixes[pick.logits], pick) for pick in picks]
-
-    def _draw(self, prefix: tuple[int, ...], pick: Pick) -> Sampled:
-        logits = self._model(prefix)
-        logprobs = log_softmax(logits)
-        token = pick.target if pick.target is not None else self._choose(logits, pick)
-        ranked = sorted(range(len(logits)), key=lambda id: (-logprobs[id], id))[:pick.top_logprobs]
-        return Sampled(token, logprobs[token], tuple((id, logprobs[id]) for id in ranked))
-
-    def _choose(self, logits: Sequence[float], pick: Pick) -> int:
-        allowed = [id for id in range(len(logits)) if self._allows(pick.mask, id)]
-        if not allowed:
-            raise EngineFault("the mask row allows no token", where="ScriptedExecutor.sample")
-        best = max(allowed, key=lambda id: (logits[id], -id))
-        if pick.temperature == 0:
-            return best
-        weights = [math.exp((logits[id] - logits[best]) / pick.temperature) for id in allowed]
-        return random.Random(f"{pick.seed}:{pick.position}").choices(allowed, weights)[0]
-
-    def _allows(self, row: int, token: int) -> bool:
-        if row == 0 or self._masks is None:
-            return True
-        return bool(int(self._masks[row][token // 32]) >> (token % 32) & 1)
+        done.drawn = [draw(self._model(done.prefixes[pick.logits]), pick, self._masks) for pick in picks]
 
     def result(self, ticket: Ticket) -> list[Sampled]:
         return self._passes.pop(ticket).drawn
 
     def close(self) -> None:
         self._passes.clear()
+
+
+def draw(logits: Sequence[float], pick: Pick, masks: Any = None) -> Sampled:
+    """The token of a pick. Only temperature and seed shape the draw; top-k and the like are the real sampler's."""
+    logprobs = log_softmax(logits)
+    token = pick.target if pick.target is not None else _choose(logits, pick, masks)
+    ranked = sorted(range(len(logits)), key=lambda id: (-logprobs[id], id))[:pick.top_logprobs]
+    return Sampled(token, logprobs[token], tuple((id, logprobs[id]) for id in ranked))
+
+
+def _choose(logits: Sequence[float], pick: Pick, masks: Any) -> int:
+    allowed = [id for id in range(len(logits)) if _allows(masks, pick.mask, id)]
+    if not allowed:
+        raise EngineFault("the mask row allows no token", where="ScriptedExecutor.sample")
+    best = max(allowed, key=lambda id: (logits[id], -id))
+    if pick.temperature == 0:
+        return best
+    weights = [math.exp((logits[id] - logits[best]) / pick.temperature) for id in allowed]
+    return random.Random(f"{pick.seed}:{pick.position}").choices(allowed, weights)[0]
+
+
+def _allows(masks: Any, row: int, token: int) -> bool:
+    return row == 0 or masks is None or bool(int(masks[row][token // 32]) >> (token % 32) & 1)
 
 
 def log_softmax(logits: Sequence[float]) -> list[float]:

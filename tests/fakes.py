@@ -104,7 +104,7 @@ class PlainTemplate:
 
 
 class ScriptedModel:
-    """Text -> what follows. After a prefix whose text ends in `key + said so far`, the next token of `script` is likely.
+    """Text -> what follows. After a prefix that ends in `key + said so far`, the next token of `script` is likely.
 
     Where no script applies, the end token is. `script` may be text, tokenized here, or token ids.
     """

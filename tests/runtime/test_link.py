@@ -1,0 +1,144 @@
+"""The engine in a thread and in a process, behind one interface."""
+
+from __future__ import annotations
+
+import os
+import queue
+import signal
+import subprocess
+import sys
+import textwrap
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+import pytest
+
+from espalier.runtime.config import EngineConfig
+from espalier.runtime.errors import WeightsError
+from espalier.runtime.link import EngineLink, ThreadLink
+from espalier.runtime.messages import (
+    AskStats,
+    EngineStopped,
+    Event,
+    Finished,
+    Generate,
+    OpenLease,
+    OpenSession,
+    Sampling,
+    Stats,
+    Tokens,
+)
+from espalier.runtime.process_link import Boot, ProcessLink
+from espalier.runtime.scripted_executor import scripted_engine
+
+CONFIG = EngineConfig(page=4, pages=64, step_tokens=16)
+PATIENCE = 30.0
+
+
+class Inbox:
+    """Everything a link tells, one event at a time."""
+
+    def __init__(self, link: EngineLink) -> None:
+        self._events: queue.Queue[Event] = queue.Queue()
+        link.listen(self.deliver)
+
+    def deliver(self, events: Sequence[Event]) -> None:
+        for event in events:
+            self._events.put(event)
+
+    def until(self, kind: type[Event]) -> list[Event]:
+        events = [self._events.get(timeout=PATIENCE)]
+        while not isinstance(events[-1], kind):
+            events.append(self._events.get(timeout=PATIENCE))
+        return events
+
+
+def thread_link() -> EngineLink:
+    return ThreadLink(scripted_engine(CONFIG))
+
+
+def process_link() -> EngineLink:
+    return ProcessLink.start(Boot(model="", config=CONFIG, executor="scripted"))
+
+
+LINKS = pytest.mark.parametrize("open_link", [thread_link, process_link])
+ASK = (
+    OpenSession(1), OpenLease(1, 1),
+    Generate(1, 1, tuple(b"one text"), 6, Sampling(temperature=0.0, ignore_end=True)),
+)
+
+
+@LINKS
+def test_commands_go_in_and_events_come_out(open_link: Callable[[], EngineLink]) -> None:
+    link = open_link()
+    inbox = Inbox(link)
+    for command in ASK:
+        link.send(command)
+    events = inbox.until(Finished)
+    assert sum(len(event.tokens) for event in events if isinstance(event, Tokens)) == 6
+    link.send(AskStats(2))
+    stats = inbox.until(Stats)[-1]
+    assert isinstance(stats, Stats)
+    assert stats.pages_held == 0
+    link.close()
+    stopped = inbox.until(EngineStopped)[-1]
+    assert isinstance(stopped, EngineStopped)
+    assert stopped.message == "the engine was closed"
+    link.close()
+
+
+def test_thread_and_process_give_the_same_tokens() -> None:
+    answers = []
+    for open_link in (thread_link, process_link):
+        link = open_link()
+        inbox = Inbox(link)
+        for command in ASK:
+            link.send(command)
+        answers.append([event.tokens for event in inbox.until(Finished) if isinstance(event, Tokens)])
+        link.close()
+    assert answers[0] == answers[1]
+
+
+def test_a_dead_worker_ends_everything_with_its_status() -> None:
+    link = ProcessLink.start(Boot(model="", config=CONFIG, executor="scripted"))
+    inbox = Inbox(link)
+    for command in ASK[:2]:
+        link.send(command)
+    os.kill(link.pid, signal.SIGKILL)
+    stopped = inbox.until(EngineStopped)[-1]
+    assert isinstance(stopped, EngineStopped)
+    assert stopped.message == "the engine process ended with status -9"
+    link.send(AskStats(1))
+    link.close()
+
+
+def test_a_link_that_nobody_listened_to_can_be_closed() -> None:
+    for open_link in (thread_link, process_link):
+        open_link().close()
+
+
+def test_a_model_that_cannot_be_loaded_is_the_callers_error(tmp_path: Path) -> None:
+    broken = tmp_path / "broken.gguf"
+    broken.write_bytes(b"GGUF and nothing behind it")
+    with pytest.raises(WeightsError):
+        ProcessLink.start(Boot(model=str(broken), config=CONFIG))
+
+
+def test_the_worker_ends_when_its_parent_does(tmp_path: Path) -> None:
+    parent = textwrap.dedent("""
+        import os, sys
+        from espalier.runtime.config import EngineConfig
+        from espalier.runtime.process_link import Boot, ProcessLink
+        link = ProcessLink.start(Boot(model="", config=EngineConfig(page=4, pages=64), executor="scripted"))
+        sys.stdout.write(str(link.pid))
+        sys.stdout.flush()
+        os._exit(0)
+    """)
+    # The worker inherits this pipe: its end is the worker's end.
+    read, write = os.pipe()
+    told = subprocess.run([sys.executable, "-c", parent], pass_fds=(write,), capture_output=True, timeout=PATIENCE,
+                          check=True)
+    os.close(write)
+    assert int(told.stdout) > 0
+    with os.fdopen(read, "rb") as end:
+        assert end.read() == b""
