@@ -22,7 +22,7 @@ from .verify import verify
 
 def compile_constraint(constraint: Constraint, limits: Limits = Limits()) -> Grammar:  # noqa: B008  (frozen)
     """Raises a ConstraintError: UnsupportedKeyword, InvalidConstraint, Unsatisfiable or ConstraintTooLarge."""
-    meter = Meter(limits)
+    meter = Meter(limits, "#" if isinstance(constraint, JsonSchema | AnyObject) else "column 1")
     if isinstance(constraint, JsonSchema):
         schema = modernised(read_json(constraint.schema, limits))
         grammar = _schema(schema, constraint.spacing, meter, strict=constraint.strict_keywords)

@@ -251,3 +251,16 @@ def longest(dfa: Dfa) -> int | None:
             if incoming[target] == 0:
                 ready.append(target)
     return max(depth) if done == len(dfa.edges) else None
+
+
+def bounded(dfa: Dfa, minimum: int, maximum: int | None, meter: Meter) -> Dfa:
+    """The texts of `dfa` with minimum to maximum (None: any number of) symbols; lengths are told apart by states."""
+    cap = minimum if maximum is None else maximum
+
+    def step(state: tuple[int, int]) -> list[tuple[int, int, tuple[int, int]]]:
+        at, length = state
+        if length == maximum:
+            return []
+        return [(low, high, (target, min(length + 1, cap))) for low, high, target in dfa.edges[at]]
+
+    return trim(explore((0, 0), step, lambda state: state[0] in dfa.finals and state[1] >= minimum, meter))

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from functools import lru_cache
 
-from .dfa import Dfa
+from .dfa import Dfa, bounded
 from .limits import Limits, Meter
 from .regex import compile_regex
 
@@ -40,7 +40,9 @@ _IPV6 = "(?:" + "|".join([
     rf"(?:(?:{_H16}:){{0,5}}{_H16})?::{_H16}",
     rf"(?:(?:{_H16}:){{0,6}}{_H16})?::",
 ]) + ")"
-_LABEL = "[a-zA-Z0-9](?:[a-zA-Z0-9-]{0,61}[a-zA-Z0-9])?"
+# Labels with hyphens in the third and fourth place are reserved (RFC 5891); whether an A-label is valid is no matter of
+# form, so none is written.
+_LABEL = "(?!..--)[a-zA-Z0-9](?:[a-zA-Z0-9-]{0,61}[a-zA-Z0-9])?"
 _HOST_SHORT = rf"{_LABEL}(?:\.{_LABEL})*"
 _ATOM = "[A-Za-z0-9!#$%&'*+/=?^_`{|}~-]+"
 _EMAIL = rf"{_ATOM}(?:\.{_ATOM})*@(?:{_HOST_SHORT}|\[{_IPV4}\]|\[IPv6:{_IPV6}\])"
@@ -84,7 +86,8 @@ STANDARD = frozenset(_PATTERNS) | REFUSED
 @lru_cache(maxsize=64)
 def _automaton(name: str, limits: Limits) -> Dfa:
     meter = Meter(limits)
-    return compile_regex(_PATTERNS[name], meter)
+    dfa = compile_regex(_PATTERNS[name], meter)
+    return bounded(dfa, 0, _HOSTNAME_LENGTH, meter) if name == "hostname" else dfa
 
 
 def format_dfa(name: str, meter: Meter) -> Dfa:
@@ -92,8 +95,3 @@ def format_dfa(name: str, meter: Meter) -> Dfa:
     dfa = _automaton(name, meter.limits)
     meter.states(len(dfa.edges))
     return dfa
-
-
-def format_length(name: str) -> int | None:
-    """The longest text of a format whose length its pattern does not say."""
-    return _HOSTNAME_LENGTH if name == "hostname" else None

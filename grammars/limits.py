@@ -27,8 +27,10 @@ class Limits(msgspec.Struct, frozen=True):
 class Meter:
     """Counts what one compilation spends; every loop that a caller can make long reports here."""
 
-    def __init__(self, limits: Limits) -> None:
+    def __init__(self, limits: Limits, place: str = "#") -> None:
+        """place: where to point when nothing nearer is known."""
         self.limits = limits
+        self._place = place
         self._states = 0
         self._ticks = 0
         self._deadline = time.monotonic() + limits.seconds
@@ -38,7 +40,8 @@ class Meter:
         self._states += count
         if self._states > self.limits.states:
             raise ConstraintTooLarge(
-                f"the constraint needs more than {self.limits.states} automaton states", keyword="states", where=where,
+                f"the constraint needs more than {self.limits.states} automaton states", keyword="states",
+                where=where or self._place,
                 fix="Use smaller counted repetitions, lengths or enumerations.",
             )
         self._ticks += 1
@@ -49,6 +52,6 @@ class Meter:
         """Raises ConstraintTooLarge when the compilation ran longer than it may."""
         if time.monotonic() > self._deadline:
             raise ConstraintTooLarge(
-                f"compiling took longer than {self.limits.seconds:g} seconds", keyword="seconds", where=where,
-                fix="Simplify the constraint.",
+                f"compiling took longer than {self.limits.seconds:g} seconds", keyword="seconds",
+                where=where or self._place, fix="Simplify the constraint.",
             )

@@ -5,7 +5,7 @@ from __future__ import annotations
 from .dfa import Dfa, combine, intersect
 from .document import Document, pointer_of
 from .expand import Expander
-from .formats import REFUSED, STANDARD, format_dfa, format_length
+from .formats import REFUSED, STANDARD, format_dfa
 from .json_text import JsonValue, identity
 from .keywords import refuse
 from .limits import Meter
@@ -63,12 +63,11 @@ class Meaning:
             self._patterns[located.text] = compile_regex(located.text, self.meter, search=True, pointer=located.pointer)
         return self._patterns[located.text]
 
-    def text_shapes(self, shape: Shape) -> tuple[list[Dfa], int | None]:
-        """Automata that a string must all pass, and the least of its upper bounds on length."""
+    def text_shapes(self, shape: Shape) -> list[Dfa]:
+        """Automata that a string must all pass, beside its length."""
         found = [self.pattern(p) for p in shape.patterns]
         for excluded in shape.excluded_patterns:
             found.append(combine([ANY_CHARACTERS, self.pattern(excluded)], lambda v: v[0] and not v[1], self.meter))
-        most = shape.most_length
         for located in shape.formats:
             if located.text not in STANDARD:
                 self._unknown_format(located)
@@ -76,9 +75,7 @@ class Meaning:
             if located.text in REFUSED:
                 raise refuse("format", located.pointer, f"{located.text!r} is not enforced yet")
             found.append(format_dfa(located.text, self.meter))
-            length = format_length(located.text)
-            most = length if most is None or (length is not None and length < most) else most
-        return found, most
+        return found
 
     def _unknown_format(self, located: Located) -> None:
         if self._strict:
@@ -126,9 +123,9 @@ class Meaning:
     def fits(self, shape: Shape, value: JsonValue) -> bool:
         """Like shape_admits, for a value whose kind and membership are settled."""
         if isinstance(value, str):
-            shapes, most = self.text_shapes(shape)
             codes = [ord(c) for c in value]
-            return _within(len(codes), shape.least_length, most) and all(s.accepts(codes) for s in shapes)
+            return _within(len(codes), shape.least_length, shape.most_length) and all(
+                one.accepts(codes) for one in self.text_shapes(shape))
         if isinstance(value, list):
             return _within(len(value), shape.least_items, shape.most_items) and all(
                 self.admits(self.item(shape, i), item) for i, item in enumerate(value))
@@ -189,9 +186,9 @@ class Meaning:
         return False
 
     def _strings_disjoint(self, a: Shape, b: Shape) -> bool:
-        (mine, most_a), (theirs, most_b) = self.text_shapes(a), self.text_shapes(b)
-        if _apart(a.least_length, most_a, b.least_length, most_b):
+        if _apart(a.least_length, a.most_length, b.least_length, b.most_length):
             return True
+        mine, theirs = self.text_shapes(a), self.text_shapes(b)
         return bool(mine and theirs) and intersect([*mine, *theirs], self.meter).empty
 
     def _objects_disjoint(self, a: Shape, b: Shape, look: int) -> bool:

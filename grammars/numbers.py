@@ -13,9 +13,12 @@ from functools import lru_cache
 from math import lcm
 
 from .dfa import Dfa, explore, minimise, trim
+from .errors import ConstraintTooLarge
 from .limits import Limits, Meter
 
 MAX_DIGITS = 40
+# Residues are states, for each number of digits.
+_MAX_STEP = 2_000
 _DIGITS = range(10)
 
 
@@ -284,8 +287,14 @@ def _automaton(spec: NumberSpec, limits: Limits) -> Dfa:
     return minimise(trim(explore(_Reading(_BEGIN, False), reader.step, reader.final, Meter(limits))))
 
 
-def number_dfa(spec: NumberSpec, meter: Meter) -> Dfa:
-    """The bytes of every number that fits; trimmed, empty when none does."""
+def number_dfa(spec: NumberSpec, meter: Meter, where: str = "") -> Dfa:
+    """The bytes of every number that fits; trimmed, empty when none does. Raises ConstraintTooLarge when the residues
+    of multipleOf are too many to tell apart."""
+    step, scale = _common_step(spec.divisors)
+    if step > _MAX_STEP or scale > MAX_DIGITS:
+        raise ConstraintTooLarge(
+            f"multipleOf asks for multiples of {step} / 10^{scale}, and steps above {_MAX_STEP} are not enforced",
+            keyword="multipleOf", where=where, fix="Use a smaller or rounder multipleOf.")
     dfa = _automaton(spec, meter.limits)
     meter.states(len(dfa.edges))
     return dfa

@@ -62,12 +62,11 @@ class ObjectEmitter:
             builder.text(opened, b"}", self._end)
         inside = self._layout.inside.encode()
         self._keys(0, b"{", opened, inside, 0, 0)
-        for place, count in self._after_queue:  # grows while it runs
-            self._after(place, count)
-        for node, low, high, count in self._key_queue:  # grows while it runs
-            self._key_edges(node, low, high, count)
+        while self._after_queue or self._key_queue:
             while self._after_queue:
                 self._after(*self._after_queue.pop())
+            while self._key_queue:
+                self._key_edges(*self._key_queue.pop())
         builder.final(self._end)
         return builder.finish(Order((), True) if self._free_states else None)
 
@@ -81,8 +80,8 @@ class ObjectEmitter:
         needed = len(self._required)
         cap = most if most is not None else (plan.least if plan.least > needed else 0)
         if cap * (len(self._members) + 1) > _MAX_COUNTED:
-            raise ConstraintTooLarge("minProperties or maxProperties is too large to count here", keyword="maxProperties",
-                                     where=self._plan.pointer, fix="Use a smaller bound.")
+            raise ConstraintTooLarge("minProperties or maxProperties is too large to count here",
+                                     keyword="maxProperties", where=self._plan.pointer, fix="Use a smaller bound.")
         self._most = most
         return cap
 

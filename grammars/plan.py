@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from .constraint import Spacing
-from .dfa import Dfa, combine, explore, intersect, literals, longest, minimise, overlay, trim
+from .dfa import Dfa, bounded, combine, explore, intersect, literals, longest, minimise, overlay, trim
 from .document import pointer_of
 from .errors import ConstraintTooLarge, Unsatisfiable
 from .json_text import MAX_VALUE_DEPTH, JsonValue, depth_of
@@ -145,7 +145,7 @@ class Planner:
         words: list[tuple[str, JsonValue]] = [("null", None), ("boolean", True), ("boolean", False)]
         plan.words.extend(word for kind, word in words if kind in shape.kinds)
         if "number" in shape.kinds:
-            numbers = number_dfa(shape.number, self._meter)
+            numbers = number_dfa(shape.number, self._meter, shape.pointer)
             plan.numbers.extend([] if numbers.empty else [numbers])
         if "string" in shape.kinds:
             plan.strings.extend(self._strings(shape))
@@ -169,7 +169,7 @@ class Planner:
                 plan.values.append(int(value) if whole else value)  # type: ignore[arg-type]
 
     def _strings(self, shape: Shape) -> list[StringText]:
-        shapes, most = self._meaning.text_shapes(shape)
+        shapes, most = self._meaning.text_shapes(shape), shape.most_length
         if most is not None and shape.least_length > most:
             return []
         if not shapes:
@@ -232,9 +232,8 @@ class Planner:
                 words = [v for v in inner.values if isinstance(v, str) and self._meaning.fits(inner, v)]
                 found.append(literals([[*map(ord, word)] for word in words], self._meter))
                 continue
-            shapes, most = self._meaning.text_shapes(inner)
-            lengths = _length_shape(inner.least_length, most, self._meter, inner.pointer)
-            found.append(intersect([*shapes, lengths], self._meter))
+            shape = intersect([ANY_CHARACTERS, *self._meaning.text_shapes(inner)], self._meter)
+            found.append(bounded(shape, inner.least_length, inner.most_length, self._meter))
         return combine(found, any, self._meter) if found else literals([], self._meter)
 
     def _free_keys(self, plan: ObjectPlan, shape: Shape, allowed: Dfa) -> None:
@@ -275,20 +274,6 @@ class Planner:
         if words is not None:
             plan.members.extend(Member(word, plan.free_values[plan.labels[state]], False) for word, state in words)
             plan.free = None
-
-
-def _length_shape(least: int, most: int | None, meter: Meter, where: str) -> Dfa:
-    cap = least if most is None else most
-    if cap > 5_000:
-        raise ConstraintTooLarge("a length of a property name is above 5000", keyword="propertyNames", where=where)
-    everything = ANY_CHARACTERS.edges[0]
-
-    def step(length: int) -> list[tuple[int, int, int]]:
-        if most is not None and length == most:
-            return []
-        return [(low, high, min(length + 1, cap)) for low, high, _ in everything]
-
-    return trim(explore(0, step, lambda length: length >= least, meter))
 
 
 def _labelled(parts: list[Dfa], meter: Meter) -> tuple[Dfa, dict[int, tuple[bool, ...]]]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from . import charset
-from .dfa import Dfa, combine, explore, intersect, longest, minimise, shortest, trim
+from .dfa import Dfa, bounded, combine, intersect, longest, minimise, shortest
 from .errors import ConstraintTooLarge
 from .limits import Meter
 from .utf8 import ByteDfa, json_string, json_string_freely
@@ -76,13 +76,7 @@ def _counted(shape: Dfa, minimum: int, maximum: int | None, meter: Meter, where:
             fix="Say the length inside the pattern, or use a smaller bound.",
         )
 
-    def step(state: tuple[int, int]) -> list[tuple[int, int, tuple[int, int]]]:
-        at, length = state
-        if maximum is not None and length == maximum:
-            return []
-        return [(low, high, (target, min(length + 1, cap))) for low, high, target in shape.edges[at]]
-
-    return trim(explore((0, 0), step, lambda state: state[0] in shape.finals and state[1] >= minimum, meter))
+    return bounded(shape, minimum, maximum, meter)
 
 
 def without(shape: Dfa, excluded: Dfa, meter: Meter) -> Dfa:
