@@ -4,6 +4,7 @@ that it is not, as /health is. There are no pages of documentation to leave open
 
 from __future__ import annotations
 
+import asyncio
 import logging
 import time
 
@@ -15,17 +16,19 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from ...grammars.errors import EspalierError
-from ..errors import UnknownModel
+from ..errors import EngineFault, UnknownModel
+from ..messages import Stats
 from .chat import ChatService
 from .contract import ChatRuntime
 from .edge import Edge
-from .errors import ShuttingDown, problem_of
+from .errors import NotReady, ShuttingDown, problem_of
 from .gate import Gate
 from .guard import Guard
 from .metrics import Metrics
 from .replies import ModelCard, ModelList
 from .settings import Settings
 
+ENGINE_SECONDS = 10.0  # longer than any one step takes
 LOG = logging.getLogger("espalier.server")
 
 
@@ -62,16 +65,22 @@ class _Service:
         """200 when a request sent now would be computed."""
         if self._gate.closing:
             raise ShuttingDown
-        await self._runtime.stats()
+        if await self._stats() is None:
+            raise NotReady("the engine does not answer")
         return Response(b'{"status":"ok"}', media_type="application/json")
 
     async def metrics(self) -> Response:
+        body = self._metrics.render(await self._stats())
+        return Response(body, headers={"content-type": self._metrics.content_type})
+
+    async def _stats(self) -> Stats | None:
+        """None when the engine is gone, or stuck in a step."""
         try:
-            stats = await self._runtime.stats()
-        except EspalierError as cause:
-            LOG.error("the engine gave no statistics", exc_info=cause)
-            stats = None
-        return Response(self._metrics.render(stats), headers={"content-type": self._metrics.content_type})
+            async with asyncio.timeout(ENGINE_SECONDS):
+                return await self._runtime.stats()
+        except (EngineFault, TimeoutError) as cause:
+            LOG.warning("the engine gives no statistics: %s", cause or "it does not answer")
+            return None
 
     async def models(self) -> Response:
         return _json(ModelList((self._card,)))
@@ -85,7 +94,7 @@ class _Service:
         request_id: str = request.state.request_id
         problem = problem_of(cause, request_id)
         self._metrics.count(problem.outcome)
-        if problem.status >= 500:
+        if problem.status == 500:
             LOG.error("request %s failed", request_id, exc_info=cause)
         return Response(problem.encode(), problem.status, dict(problem.headers), "application/json")
 

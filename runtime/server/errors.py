@@ -7,7 +7,8 @@
         |-- BodyTooSlow         408
         |-- BodyTooLarge        413
         |-- UnsupportedMediaType 415
-        `-- ShuttingDown        503
+        |-- ShuttingDown        503
+        `-- NotReady            503, the engine does not answer
     RequestError (runtime.errors)
     |-- InvalidBody             the body is not JSON that we read
     `-- InvalidParameter
@@ -81,6 +82,11 @@ class ShuttingDown(Refusal):
 
     def __init__(self) -> None:
         super().__init__("the server is shutting down", fix="Try again, or try another server.")
+
+
+class NotReady(Refusal):
+    status = 503
+    code = "not_ready"
 
 
 class InvalidBody(RequestError):
@@ -203,7 +209,9 @@ def _param(where: str) -> str | None:
 
 
 def schema_param(pointer: str) -> str:
-    """The path of a place in the schema, as seen from the request's body. pointer: a JSON pointer, maybe after '#'."""
+    """The path of a place in the schema, as seen from the request's body. pointer: a JSON pointer, maybe after '#',
+    maybe followed by a column within a pattern, which has no place in a path."""
+    pointer = re.sub(r"( line \d+)?( column \d+)?$", "", pointer)
     if not pointer.startswith(("/", "#")):
         return SCHEMA_PARAM
     tokens = pointer.lstrip("#").split("/")[1:]

@@ -15,7 +15,6 @@ from .live import LiveServer, live
 
 CONFIG = EngineConfig(page=4, pages=1024, step_tokens=256, max_rows=8)
 WORDS = ("north", " east", " south", " west", "ast so", "<th", "ink>", "...", "漢字", " done", "tick ")
-# One token with the first half of a character, one with the second: a vocabulary is made of bytes.
 
 
 class Obedient:

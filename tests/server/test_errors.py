@@ -221,7 +221,8 @@ def test_a_plain_request_id_is_echoed_and_any_other_replaced(shared: LiveServer,
 @pytest.mark.parametrize(
     ("pointer", "param"),
     [("", ""), ("#", ""), ("#/properties/a", ".properties.a"), ("/anyOf/0/type", ".anyOf[0].type"),
-     ("/$defs/A~1B/x~0y", '.$defs["A/B"]["x~y"]'), ("/properties/é", '.properties["é"]'), ("line 3", "")],
+     ("/$defs/A~1B/x~0y", '.$defs["A/B"]["x~y"]'), ("#/items/pattern column 7", ".items.pattern"),
+     ("/properties/é", '.properties["é"]'), ("line 3", "")],
 )
 def test_a_pointer_becomes_a_path_of_the_request(pointer: str, param: str) -> None:
     assert schema_param(pointer) == "response_format.json_schema.schema" + param

@@ -109,6 +109,6 @@ def test_health_follows_the_engine(server: LiveServer, runtime: FakeRuntime) -> 
     assert httpx.get(f"{server.url}/health").json() == {"status": "ok"}
     runtime.dead = True
     reply = httpx.get(f"{server.url}/health")
-    assert reply.status_code >= 500
+    assert (reply.status_code, reply.json()["error"]["code"]) == (503, "not_ready")
     assert "CANARY" not in reply.text
     assert "espalier_engine_up 0.0" in httpx.get(f"{server.url}/metrics").text

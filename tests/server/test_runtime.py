@@ -136,7 +136,7 @@ def test_an_object_of_any_kind(client: openai.OpenAI) -> None:
         ({"type": "int"}, ".type"),
         ({"type": "string", "pattern": "^(?<=a)b\\1(?R)$"}, ".pattern"),
         ({"type": "object", "properties": {"a": {"type": "array", "uniqueItems": True}}}, ".properties.a.uniqueItems"),
-        ({"$ref": "#/nowhere"}, '["$ref"]'),
+        ({"$ref": "#/nowhere"}, ".$ref"),
     ],
 )
 def test_a_schema_that_is_not_enforced_is_refused_by_its_place(
@@ -145,7 +145,7 @@ def test_a_schema_that_is_not_enforced_is_refused_by_its_place(
     form = {"type": "json_schema", "json_schema": {"name": "x", "schema": schema}}
     with pytest.raises(openai.BadRequestError) as caught:
         plain(client, "hi", response_format=form)
-    assert str(caught.value.param).startswith("response_format.json_schema.schema")
+    assert caught.value.param == "response_format.json_schema.schema" + param
     assert plain(client, "hi") == ("hello", "stop")
 
 
@@ -255,7 +255,7 @@ def test_a_dead_engine_is_seen_by_health_and_told_to_callers() -> None:
     with scripted_server(ANSWERS) as (server, runtime), server.client() as client:
         assert httpx.get(f"{server.url}/health").status_code == 200
         runtime.link.close()
-        assert httpx.get(f"{server.url}/health").status_code >= 500
+        assert httpx.get(f"{server.url}/health").status_code == 503
         with pytest.raises(openai.InternalServerError):
             plain(client, "hi")
         assert "espalier_engine_up 0.0" in httpx.get(f"{server.url}/metrics").text
