@@ -19,7 +19,7 @@ import numpy as np
 import torch
 
 from .base import FLOATS, Implementation
-from .compiled import address, bfloats, exp, floats, inner, ints, kernel, load, longs, rounded
+from .compiled import address, bfloats, exp, floats, inner, ints, kernel, load, longs, rounded, unrolled
 from .layout import Batch, Span, gather_slots
 
 CHUNK = 128
@@ -41,101 +41,113 @@ def reference(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, batch: Batch, s
     return out.flatten(1)
 
 
-@inner
-def _scores(q: Any, keys: Any, count: Any, scale: Any, wide: Any, out: Any, at: Any) -> None:
+@unrolled
+def _scores(q: Any, keys: Any, count: Any, scale: Any, head_dim: Any, wide: Any, out: Any, at: Any) -> None:
     """out[g, at + j] = scale * q[g] . keys[j] for j < count."""
-    groups, head_dim = q.shape
     for j in range(count):
         for i in range(head_dim):
             wide[i] = load(keys[j, i])
-        for g in range(groups):
+        for g in range(q.shape[0]):
             dot = np.float32(0.0)
             for i in range(head_dim):
                 dot += q[g, i] * wide[i]
             out[g, at + j] = dot * scale
 
 
-@inner
-def _accumulate(weights: Any, at: Any, values: Any, count: Any, wide: Any, out: Any) -> None:
+@unrolled
+def _accumulate(weights: Any, at: Any, values: Any, count: Any, head_dim: Any, wide: Any, out: Any) -> None:
     """out[g] += weights[g, at + j] * values[j] for j < count, in this order."""
-    groups, head_dim = out.shape
     for j in range(count):
         for i in range(head_dim):
             wide[i] = load(values[j, i])
-        for g in range(groups):
+        for g in range(out.shape[0]):
             weight = weights[g, at + j]
             for i in range(head_dim):
                 out[g, i] += weight * wide[i]
 
 
-@inner
-def _chunk(q: Any, k: Any, v: Any, table: Any, head: Any, begin: Any, end: Any, scale: Any, weights: Any, wide: Any,
-           part: Any, top: Any, mass: Any) -> None:
-    """Positions [begin, end): part[g] = sum of e**(score - top[g]) * value, mass[g] = sum of e**(score - top[g])."""
-    page = k.shape[2]
-    position = begin
-    while position < end:
-        count = min(page - position % page, end - position)
-        slot = position % page
-        _scores(q, k[table[position // page], head, slot:], count, scale, wide, weights, position - begin)
-        position += count
-    part[:] = np.float32(0.0)
-    for g in range(q.shape[0]):
+@unrolled
+def _softmax(weights: Any, count: Any, top: Any, mass: Any) -> None:
+    """weights[g, :count]: scores become e**(score - top[g]), mass[g] their sum, top[g] their maximum."""
+    for g in range(weights.shape[0]):
         best = np.float32(-np.inf)
-        for j in range(end - begin):
+        for j in range(count):
             best = max(best, weights[g, j])
         total = np.float32(0.0)
-        for j in range(end - begin):
+        for j in range(count):
             weights[g, j] = exp(weights[g, j] - best)
             total += weights[g, j]
         top[g], mass[g] = best, total
-    position = begin
-    while position < end:
-        count = min(page - position % page, end - position)
-        slot = position % page
-        _accumulate(weights, position - begin, v[table[position // page], head, slot:], count, wide, part)
-        position += count
 
 
-@inner
-def _fold(out: Any, out_top: Any, out_mass: Any, part: Any, top: Any, mass: Any) -> None:
+@unrolled
+def _chunk(
+    q: Any, k: Any, v: Any, table: Any, head: Any, begin: Any, end: Any, scale: Any, head_dim: Any, weights: Any,
+    wide: Any, part: Any, top: Any, mass: Any,
+) -> None:
+    """Positions [begin, end) from a fresh accumulator: part[g] = sum of e**(score - top[g]) * value."""
+    page = k.shape[2]
+    for first in range(begin - begin % page, end, page):
+        at, slot = max(first, begin), max(first, begin) - first
+        count = min(first + page, end) - at
+        _scores(q, k[table[first // page], head, slot:], count, scale, head_dim, wide, weights, at - begin)
+    _softmax(weights, end - begin, top, mass)
+    part[:] = np.float32(0.0)
+    for first in range(begin - begin % page, end, page):
+        at, slot = max(first, begin), max(first, begin) - first
+        count = min(first + page, end) - at
+        _accumulate(weights, at - begin, v[table[first // page], head, slot:], count, head_dim, wide, part)
+
+
+@unrolled
+def _fold(out: Any, out_top: Any, out_mass: Any, part: Any, top: Any, mass: Any, head_dim: Any) -> None:
     """The one way in which two chunks are joined."""
     for g in range(out.shape[0]):
         best = max(out_top[g], top[g])
         old, new = exp(out_top[g] - best), exp(top[g] - best)
         out_mass[g] = out_mass[g] * old + mass[g] * new
-        for i in range(out.shape[1]):
+        for i in range(head_dim):
             out[g, i] = out[g, i] * old + part[g, i] * new
         out_top[g] = best
 
 
-@inner
-def _token(q: Any, k: Any, v: Any, table: Any, length: Any, scale: Any, out: Any) -> None:
-    """q, out: [kv_heads, groups, head_dim] of one token that sees positions [0, length)."""
-    kv_heads, groups, head_dim = q.shape
+@unrolled
+def _walk_tokens(
+    q: Any, k: Any, v: Any, out: Any, positions: Any, rows: Any, tables: Any, which: Any, scale: Any, head_dim: Any
+) -> None:
+    """q, out: [tokens, kv_heads, groups, head_dim]. Computes the tokens in `which`."""
+    kv_heads, groups = q.shape[1], q.shape[2]
     wide, query = np.empty(head_dim, np.float32), np.empty((groups, head_dim), np.float32)
     weights = np.empty((groups, CHUNK), np.float32)
     part, total = np.empty((groups, head_dim), np.float32), np.empty((groups, head_dim), np.float32)
     top, mass = np.empty(groups, np.float32), np.empty(groups, np.float32)
     total_top, total_mass = np.empty(groups, np.float32), np.empty(groups, np.float32)
-    for head in range(kv_heads):
-        for g in range(groups):
-            for i in range(head_dim):
-                query[g, i] = load(q[head, g, i])
-        total[:], total_top[:], total_mass[:] = np.float32(0.0), np.float32(-np.inf), np.float32(0.0)
-        for begin in range(0, length, CHUNK):
-            end = min(begin + CHUNK, length)
-            _chunk(query, k, v, table, head, begin, end, scale, weights, wide, part, top, mass)
-            _fold(total, total_top, total_mass, part, top, mass)
-        for g in range(groups):
-            for i in range(head_dim):
-                out[head, g, i] = rounded(total[g, i] / total_mass[g], out[head, g, i])
+    for t in which:
+        table, length = tables[rows[t]], positions[t] + 1
+        for head in range(kv_heads):
+            for g in range(groups):
+                for i in range(head_dim):
+                    query[g, i] = load(q[t, head, g, i])
+            total[:], total_top[:], total_mass[:] = np.float32(0.0), np.float32(-np.inf), np.float32(0.0)
+            for begin in range(0, length, CHUNK):
+                end = min(begin + CHUNK, length)
+                _chunk(query, k, v, table, head, begin, end, scale, head_dim, weights, wide, part, top, mass)
+                _fold(total, total_top, total_mass, part, top, mass, head_dim)
+            for g in range(groups):
+                for i in range(head_dim):
+                    out[t, head, g, i] = rounded(total[g, i] / total_mass[g], out[t, head, g, i])
 
 
 @inner
 def _tokens(q: Any, k: Any, v: Any, out: Any, positions: Any, rows: Any, tables: Any, which: Any, scale: Any) -> None:
-    for t in which:
-        _token(q[t], k, v, tables[rows[t]], positions[t] + 1, scale, out[t])
+    # The common sizes as constants: their loops become straight vector code.
+    head_dim = q.shape[3]
+    if head_dim == 64:
+        _walk_tokens(q, k, v, out, positions, rows, tables, which, scale, 64)
+    elif head_dim == 128:
+        _walk_tokens(q, k, v, out, positions, rows, tables, which, scale, 128)
+    else:
+        _walk_tokens(q, k, v, out, positions, rows, tables, which, scale, head_dim)
 
 
 _SIGNATURE = "void(" + ", ".join(["int64"] * 16) + ", float32)"

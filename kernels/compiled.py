@@ -46,6 +46,12 @@ def inner(function: Function) -> Function:
     return compiled
 
 
+def unrolled(function: Function) -> Function:
+    """Like `inner`, copied into its caller, so that a size which is a constant there is one here too."""
+    compiled: Function = _njit(nogil=True, fastmath=_VECTORISE, error_model="numpy", forceinline=True)(function)
+    return compiled
+
+
 def strict(function: Function) -> Function:
     """Like `inner`, with every rounding as written."""
     compiled: Function = _njit(nogil=True, error_model="numpy", forceinline=True)(function)

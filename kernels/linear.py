@@ -52,8 +52,9 @@ def fast(x: torch.Tensor, packed: torch.Tensor) -> torch.Tensor:
 
 def exact(x: torch.Tensor, packed: torch.Tensor) -> torch.Tensor:
     tokens = x.shape[0]
-    padded = torch.nn.functional.pad(x, (0, 0, 0, -tokens % TILE))
-    return torch.cat([fast(padded[i : i + TILE], packed) for i in range(0, len(padded), TILE)])[:tokens]
+    tiles = max(1, -(-tokens // TILE))
+    padded = torch.nn.functional.pad(x, (0, 0, 0, tiles * TILE - tokens))
+    return torch.cat([fast(padded[i * TILE : (i + 1) * TILE], packed) for i in range(tiles)])[:tokens]
 
 
 IMPLEMENTATIONS = (

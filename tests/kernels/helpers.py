@@ -1,0 +1,53 @@
+"""Random batches over a poisoned pool: every slot that no row owns holds NaN."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Sequence
+
+import torch
+
+from espalier.kernels.layout import Batch, PagedCache, Span
+
+CPU = torch.device("cpu")
+
+
+def poisoned_cache(*, pages: int, kv_heads: int, page: int, head_dim: int, dtype: torch.dtype, layers: int = 1,
+                   ) -> PagedCache:
+    cache = PagedCache.allocate(
+        layers=layers, pages=pages, kv_heads=kv_heads, page=page, head_dim=head_dim, dtype=dtype, device=CPU
+    )
+    for tensor in (*cache.k, *cache.v):
+        tensor.fill_(torch.nan)
+    return cache
+
+
+def scattered_spans(shapes: Sequence[tuple[int, int]], page: int, seed: int = 0) -> tuple[list[Span], int]:
+    """Spans of (new tokens, tokens before them) over shuffled pages, and the number of pages in all."""
+    needs = [-(-(count + start) // page) for count, start in shapes]
+    pages = list(range(sum(needs) + 3))
+    random.Random(seed).shuffle(pages)
+    spans, begin = [], 0
+    for (count, start), need in zip(shapes, needs, strict=True):
+        spans.append(Span(begin, count, start, tuple(pages.pop() for _ in range(need))))
+        begin += count
+    return spans, sum(needs) + 3
+
+
+def filled(shapes: Sequence[tuple[int, int]], *, kv_heads: int, page: int, head_dim: int, dtype: torch.dtype,
+           ) -> tuple[PagedCache, Batch]:
+    """A pool in which exactly the slots that the rows may see hold numbers."""
+    spans, pages = scattered_spans(shapes, page)
+    cache = poisoned_cache(pages=pages, kv_heads=kv_heads, page=page, head_dim=head_dim, dtype=dtype)
+    for span in spans:
+        for position in range(span.start + span.count):
+            at = span.pages[position // page], slice(None), position % page
+            cache.k[0][at] = torch.randn(kv_heads, head_dim).to(dtype)
+            cache.v[0][at] = torch.randn(kv_heads, head_dim).to(dtype)
+    return cache, Batch.of(spans, page=page, pages=pages, device=CPU)
+
+
+def close(ours: torch.Tensor, reference: torch.Tensor) -> None:
+    """Within rounding of the dtype: both round a float32 result once."""
+    tolerance = 2e-5 if ours.dtype == torch.float32 else 1.6e-2
+    torch.testing.assert_close(ours, reference, rtol=tolerance, atol=tolerance)

@@ -1,0 +1,40 @@
+from __future__ import annotations
+
+import pytest
+import torch
+
+from espalier.kernels import linear
+from espalier.kernels.base import FLOATS
+
+SHAPES = [(960, 576), (576, 1536), (33, 40), (7, 5)]
+
+
+@pytest.mark.parametrize("dtype", FLOATS)
+@pytest.mark.parametrize(("n", "k"), SHAPES)
+@pytest.mark.parametrize("rows", [1, 17, 100])
+def test_fast_and_exact_agree_with_the_reference(dtype: torch.dtype, n: int, k: int, rows: int) -> None:
+    torch.manual_seed(k)
+    x, weight = torch.randn(rows, k).to(dtype), (torch.randn(n, k) / k**0.5).to(dtype)
+    packed, expected = linear.pack(weight), linear.reference(x, weight)
+    tolerance = 1e-5 if dtype == torch.float32 else 2e-2
+    torch.testing.assert_close(linear.fast(x, packed), expected, rtol=tolerance, atol=tolerance)
+    torch.testing.assert_close(linear.fast(x, linear.keep(weight)), expected, rtol=tolerance, atol=tolerance)
+    if dtype == torch.float32:
+        torch.testing.assert_close(linear.exact(x, packed), expected, rtol=tolerance, atol=tolerance)
+
+
+@pytest.mark.parametrize(("n", "k"), SHAPES)
+@pytest.mark.parametrize("packing", [linear.pack, linear.keep])
+def test_exact_bits_do_not_depend_on_the_number_of_rows_or_their_place(n: int, k: int, packing: object) -> None:
+    torch.manual_seed(k)
+    assert callable(packing)
+    x, packed = torch.randn(70, k), packing(torch.randn(n, k))
+    whole = linear.exact(x, packed)
+    for begin, end in ((0, 1), (3, 4), (0, 8), (5, 22), (16, 70), (69, 70)):
+        assert torch.equal(linear.exact(x[begin:end], packed), whole[begin:end])
+
+
+def test_no_rows_give_no_rows() -> None:
+    packed = linear.pack(torch.randn(12, 8))
+    assert linear.fast(torch.empty(0, 8), packed).shape == (0, 12)
+    assert linear.exact(torch.empty(0, 8), packed).shape == (0, 12)
