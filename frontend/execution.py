@@ -10,9 +10,10 @@ from inspect import BoundArguments
 from typing import Any
 
 from .async_state import AsyncState
+from .backends.base import Backend
 from .errors import ProgramError
 from .interpreter import Emit, Interpreter
-from .loop import in_thread, presentable
+from .loop import in_thread, presentable, to_the_end
 from .model import Model
 from .state import BaseState, State
 
@@ -58,13 +59,17 @@ async def execute(call: Call, model: Model, emit: Emit) -> State:
             result = await _run_body(call, face, model)
             await root.settle()
         finally:
-            try:
-                await root.stop()
-            finally:
-                await session.close()
+            await to_the_end(_free(root, session))
     except Exception as error:
         raised = error
     return State.ended(face, result, raised)
+
+
+async def _free(root: Interpreter, session: Backend) -> None:
+    try:
+        await root.stop()
+    finally:
+        await session.close()
 
 
 async def _run_body(call: Call, face: BaseState, model: Model) -> Any:

@@ -10,7 +10,7 @@ import asyncio
 import contextlib
 import contextvars
 import threading
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Iterable
 from concurrent.futures import Future
 from typing import Any, Generic, TypeVar
 
@@ -23,9 +23,11 @@ Work = Callable[[], Coroutine[Any, Any, T]]
 class Job(Generic[T]):
     """A task on the loop. `outcome` is set when the task has really ended, its clean-up included."""
 
-    def __init__(self, loop: asyncio.AbstractEventLoop, work: Work[T]) -> None:
+    def __init__(self, loop: asyncio.AbstractEventLoop, work: Work[T], tasks: set[asyncio.Task[Any]]) -> None:
+        """tasks: holds the job's task while it runs."""
         self.outcome: Future[T] = Future()
         self._loop = loop
+        self._tasks = tasks
         self._task: asyncio.Task[T] | None = None
         loop.call_soon_threadsafe(self._start, work)
 
@@ -34,14 +36,9 @@ class Job(Generic[T]):
         if not self.outcome.done():
             self._loop.call_soon_threadsafe(self._cancel)
 
-    async def ended(self) -> None:
-        """Wait for the outcome, on any loop, without raising it."""
-        loop, ready = asyncio.get_running_loop(), asyncio.Event()
-        self.outcome.add_done_callback(lambda _: loop.call_soon_threadsafe(ready.set))
-        await ready.wait()
-
     def _start(self, work: Work[T]) -> None:
         self._task = self._loop.create_task(work())
+        self._tasks.add(self._task)
         self._task.add_done_callback(self._finish)
 
     def _cancel(self) -> None:
@@ -49,6 +46,7 @@ class Job(Generic[T]):
             self._task.cancel()
 
     def _finish(self, task: asyncio.Task[T]) -> None:
+        self._tasks.discard(task)
         if task.cancelled():
             self.outcome.set_exception(BranchClosed("the run was cancelled"))
         elif (error := task.exception()) is not None:
@@ -65,6 +63,7 @@ class LoopThread:
         self._loop: asyncio.AbstractEventLoop | None = None
         self._thread: threading.Thread | None = None
         self._closed = False
+        self._tasks: set[asyncio.Task[Any]] = set()
 
     def is_current(self) -> bool:
         return self._thread is not None and self._thread.ident == threading.get_ident()
@@ -77,7 +76,7 @@ class LoopThread:
             self._running().call_soon_threadsafe(action, *args)
 
     def start(self, work: Work[T]) -> Job[T]:
-        return Job(self._running(), work)
+        return Job(self._running(), work, self._tasks)
 
     def call(self, work: Work[T]) -> T:
         """Blocks for the result. When interrupted, cancels the work and waits for its clean-up."""
@@ -100,10 +99,10 @@ class LoopThread:
             return await work()
         job = self.start(work)
         try:
-            await job.ended()
+            await ended(job.outcome)
         except asyncio.CancelledError:
             job.cancel()
-            await job.ended()
+            await ended(job.outcome)
             raise
         return job.outcome.result()
 
@@ -117,7 +116,7 @@ class LoopThread:
             loop = self._ensure()
             self._closed = True
         try:
-            Job(loop, lambda: _wind_up(last)).outcome.result()
+            Job(loop, lambda: _wind_up(list(self._tasks), last), set()).outcome.result()
         finally:
             loop.call_soon_threadsafe(loop.stop)
             if self._thread is not None:
@@ -138,13 +137,41 @@ class LoopThread:
         return self._loop
 
 
-async def _wind_up(last: Work[None]) -> None:
-    rest = asyncio.all_tasks() - {asyncio.current_task()}
-    for task in rest:
-        task.cancel()
-    await asyncio.gather(*rest, return_exceptions=True)
+async def _wind_up(jobs: Iterable[asyncio.Task[Any]], last: Work[None]) -> None:
+    """The jobs first: each ends the tasks it began, in its own order. Then what the programs themselves left over."""
+    await _cancel_all(jobs)
+    await _cancel_all(asyncio.all_tasks())
     await last()
     await asyncio.get_running_loop().shutdown_asyncgens()
+
+
+async def _cancel_all(tasks: Iterable[asyncio.Task[Any]]) -> None:
+    others = [task for task in tasks if task is not asyncio.current_task()]
+    for task in others:
+        task.cancel()
+    await asyncio.gather(*others, return_exceptions=True)
+
+
+async def ended(future: Future[Any]) -> None:
+    """Wait for a future of another thread on the running loop; raise nothing of its outcome."""
+    if not future.done():
+        loop, ready = asyncio.get_running_loop(), asyncio.Event()
+        future.add_done_callback(lambda _: _tell(loop, ready.set))
+        await ready.wait()
+
+
+async def to_the_end(work: Coroutine[Any, Any, None]) -> None:
+    """Clean-up that a cancellation must not cut short; the cancellation is raised when the work is done."""
+    task = asyncio.get_running_loop().create_task(work)
+    cancelled = False
+    while not task.done():
+        try:
+            await asyncio.shield(task)
+        except asyncio.CancelledError:
+            cancelled = True
+    task.result()
+    if cancelled:
+        raise asyncio.CancelledError
 
 
 async def in_thread(body: Callable[[], T]) -> T:
@@ -166,17 +193,17 @@ async def in_thread(body: Callable[[], T]) -> T:
             value = context.run(body)
         except BaseException as error:
             cause = error  # `error` is unbound when the handler ends
-            _tell(loop, settle, lambda: future.set_exception(presentable(cause)))
+            _tell(loop, lambda: settle(lambda: future.set_exception(presentable(cause))))
         else:
-            _tell(loop, settle, lambda: future.set_result(value))
+            _tell(loop, lambda: settle(lambda: future.set_result(value)))
 
     threading.Thread(target=work, name="espalier-body", daemon=True).start()
     return await future
 
 
-def _tell(loop: asyncio.AbstractEventLoop, settle: Callable[..., None], act: Callable[[], None]) -> None:
-    with contextlib.suppress(RuntimeError):  # the loop has closed: nobody waits for this body any more
-        loop.call_soon_threadsafe(settle, act)
+def _tell(loop: asyncio.AbstractEventLoop, news: Callable[[], None]) -> None:
+    with contextlib.suppress(RuntimeError):  # the loop has closed, and who waited there is gone
+        loop.call_soon_threadsafe(news)
 
 
 def presentable(error: BaseException) -> Exception:

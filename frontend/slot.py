@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Callable, Mapping
 from concurrent.futures import Future
 from dataclasses import dataclass
 from typing import Any
 
 from .backends.base import Answer
+from .loop import ended
 
 Reader = Callable[[str], Any]
 
@@ -62,11 +62,7 @@ class Slot:
 
     async def settled(self) -> None:
         """Wait for the write or the failure; raise neither."""
-        if self._future.done():
-            return
-        loop, ready = asyncio.get_running_loop(), asyncio.Event()
-        self._future.add_done_callback(lambda _: loop.call_soon_threadsafe(ready.set))
-        await ready.wait()
+        await ended(self._future)
 
     def value(self) -> Any:
         """The typed value of a slot that is done; read once, in the thread of the first reader.

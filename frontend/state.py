@@ -36,6 +36,10 @@ class BaseState:
         self.add(addition)
         return self
 
+    def __repr__(self) -> str:
+        trouble = f", error={self.error!r}" if self.error is not None else ""
+        return f"<{type(self).__name__} variables={list(self._slots)}{trouble}>"
+
     def __contains__(self, name: object) -> bool:
         return name in self._slots
 
@@ -154,19 +158,24 @@ class BaseState:
 class State(BaseState):
     """Of a plain body, or the outcome of a run. Reading blocks until the value is there.
 
-    result: what the body returned. error: why the body or an operation failed. ok: neither did.
+    error: why the body or an operation failed. ok: neither did.
     """
 
-    result: Any = None
+    _returned: Any = None
     _raised: Exception | None = None
 
     @classmethod
     def ended(cls, face: BaseState, result: Any, raised: Exception | None) -> State:
         """The outcome of a run whose body wrote to `face`."""
         state = cls(face._core, face._loop, face._slots)
-        state.result = result
+        state._returned = result
         state._raised = raised
         return state
+
+    @property
+    def result(self) -> Any:
+        """What the body returned. Raises what it raised."""
+        return self.unless_raised()._returned
 
     @property
     def error(self) -> Exception | None:

@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator, Callable, Coroutine, Iterator
 from typing import Any
 
 from .interpreter import Emit, Event
-from .loop import LoopThread
+from .loop import LoopThread, ended
 from .state import State
 
 
@@ -55,7 +55,7 @@ class Stream:
 
     async def aclose(self) -> None:
         self._job.cancel()
-        await self._job.ended()
+        await ended(self._job.outcome)
 
     def _raise_failure(self) -> None:
         state = self.state

@@ -57,6 +57,9 @@ def test_a_failing_item_is_its_own_result(script: Script) -> None:
     states = program.run_batch([{"text": str(k)} for k in range(4)], backend=script(answer))
     assert [state.ok for state in states] == [True, False, False, True]
     assert isinstance(states[1].error, LookupError)
+    with pytest.raises(LookupError, match="in the body"):
+        _ = states[1].result
+    assert "LookupError" in repr(states[1])
     assert states[2].error is broken
     assert states[3]["x"] == "3"
 

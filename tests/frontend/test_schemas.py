@@ -152,3 +152,25 @@ def test_constraints_that_cannot_hold_are_the_error_of_their_gen_only(babbling: 
     assert isinstance(states[0].error, esp.BudgetTooSmall)
     assert isinstance(states[1].error, esp.ConstraintError)
     assert isinstance(states[2].result, int)
+
+
+def test_224_branches_of_one_prefix_obey_their_own_constraints(babbling: LocalModel) -> None:
+    @esp.function
+    def program(s: esp.State) -> list[object]:
+        s += "a prefix that all of them share, long enough to fill pages of the tree " * 4
+        with s.fork(4) as forks:
+            forks += [
+                esp.gen("x", regex="[0-9]{3}", max_tokens=20, temperature=9.0),
+                esp.gen("x", schema=Order, max_tokens=120, temperature=9.0),
+                esp.gen("x", choices=["left", "right"], max_tokens=20, temperature=9.0),
+                esp.gen("x", max_tokens=5, temperature=0),
+            ]
+        cached = [branch.usage.cached / max(1, branch.usage.prompt) for branch in forks]
+        return [*forks["x"], min(cached)]
+
+    digits, order, side, _, least_cached = program.run(backend=babbling).result
+    assert digits.isdigit()
+    assert len(digits) == 3
+    assert isinstance(order, Order)
+    assert side in {"left", "right"}
+    assert least_cached > 0.9
