@@ -1,35 +1,212 @@
-"""The face of the grammar engine towards the runtime: `Vocabulary`, `MaskTable`, `CompiledGrammar`, `Matcher`.
+"""The face of the grammar engine towards the runtime: one `Matcher` per request.
 
-PLACEHOLDER OF THE CONTRACT: replaced by the engine; the signatures below stay.
-
-class Vocabulary:
-    def __init__(self, tokens: Sequence[bytes], *, special: Collection[int], stop: Collection[int],
-                 encode: Callable[[str], list[int]], size: int | None = None) -> None
-        tokens[i]: the bytes of id i (b"" for special and unused ids); size: width of the logits (>= len(tokens)).
-        stop: the end ids (eos, eot, eom). encode: the model's own tokenizer on plain text, no specials added.
-    classmethod bytes_only() -> Vocabulary          # 256 one-byte tokens + one stop id 256; for checks and tests
-
-class MaskTable:
-    def __init__(self, vocabulary_size: int, byte_budget: int = 256 << 20) -> None
-    array: np.ndarray                # int32 [capacity, ceil(V/32)]; bit t % 32 of word t // 32; padding bits 0; row 0 all ones
-    def pin / unpin ...              # a row id stays valid until the matcher that returned it moves on (accept/rollback/close)
-
-class CompiledGrammar:               # a Grammar bound to a Vocabulary; shared by all matchers of that constraint
-    def __init__(self, grammar: Grammar, vocabulary: Vocabulary, table: MaskTable, limits: Limits = Limits()) -> None
-    def matcher(self, *, forcing: bool = True, closing: bool = True) -> Matcher   # False: overlays of law 5 / law 4 off
-    min_tokens: int                  # U(start)
-    notes: tuple[str, ...]
-
-class Matcher:                       # one per request
-    def row(self, budget: int | None) -> int        # mask row for the next token; budget: tokens left, this one included
-    def accept(self, token: int) -> None            # raises TokenRejected (ValueError) naming the token
-    def allows(self, token: int) -> bool
-    def rollback(self, n: int) -> None
-    def copy(self) -> Matcher
-    def forced(self, limit: int) -> list[int]       # forced tokens from here, not yet accepted; [] when there is a choice
-    def min_tokens(self) -> int                     # upper bound of tokens to the end, from here (0 when it may end)
-    def may_end(self) -> bool                       # the text so far is complete; the stop ids are allowed
-    def must_end(self) -> bool                      # complete, and nothing but a stop id is allowed
-    def explain(self) -> str                        # 'expected one of ...'
-    def close(self) -> None                         # gives its pins back
+A budget counts the tokens left, this one included; the stop token costs none: an answer of n tokens needs a budget of
+n. `CompiledGrammar` (compiled.py) makes matchers; `MaskTable` (rows.py) holds the rows they name.
 """
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from .configuration import Configuration, Explorer, states_of
+from .rows import Row
+
+if TYPE_CHECKING:
+    from .compiled import CompiledGrammar
+
+_CONTEXT = 8
+
+
+class TokenRejected(ValueError):
+    """The token does not fit here. `token` is its id; the matcher stays where it was."""
+
+    def __init__(self, token: int, reason: str) -> None:
+        super().__init__(f"token {token} is not allowed here: {reason}")
+        self.token = token
+
+
+class _Position:
+    """One place in a text, linked to the place before it: rollback follows the links, a copy shares them.
+
+    configuration: None after a stop id. plan: the forced tokens from here on.
+    """
+
+    __slots__ = ("before", "configuration", "plan", "token")
+
+    def __init__(self, before: _Position | None, token: int, configuration: Configuration | None,
+                 plan: tuple[int, ...]) -> None:
+        self.before = before
+        self.token = token
+        self.configuration = configuration
+        self.plan = plan
+
+
+class Matcher:
+    """Where one answer stands in its grammar. A row it returned is valid until it moves, rolls back or is closed."""
+
+    def __init__(self, grammar: CompiledGrammar, explorer: Explorer, *, forcing: bool, closing: bool) -> None:
+        self._grammar = grammar
+        self._explorer = explorer
+        self._forcing = forcing
+        self._closing = closing
+        self._pinned: Row | None = None
+        start = explorer.start
+        self._position = _Position(None, -1, start, grammar.plan(explorer, start, ()) if forcing else ())
+
+    def row(self, budget: int | None) -> int:
+        """The mask row of the next token. budget: tokens left, this one included; None: no limit.
+
+        Raises BudgetTooSmall when the text cannot be closed in `budget`, ConstraintTooLarge when a budget of the engine
+        is passed.
+        """
+        table = self._grammar.table
+        position = self._position
+        configuration = position.configuration
+        if position.plan:
+            row = self._grammar.single_row(position.plan[0])
+        elif configuration is None:
+            row = self._grammar.stop_row()
+        else:
+            if not self._closing:
+                budget = None
+            known = configuration.row
+            if known is not None and known.index >= 0 and (budget is None or budget >= configuration.safe):
+                row = known
+                table.pin(row)
+            else:
+                row = self._grammar.row(self._explorer, configuration, budget)
+        if self._pinned is not None:
+            table.unpin(self._pinned)
+        self._pinned = row
+        return row.index
+
+    def accept(self, token: int) -> None:
+        """Moves past a token. Raises TokenRejected when it does not fit, or ConstraintTooLarge, and stays."""
+        position = self._position
+        configuration = position.configuration
+        if configuration is None:
+            raise TokenRejected(token, "the text has ended")
+        if position.plan:
+            if token != position.plan[0]:
+                raise TokenRejected(token, f"token {position.plan[0]} is forced")
+            rest = position.plan[1:]
+        else:
+            rest = ()
+        successor = configuration.next.get(token)
+        if successor is None and not self._is_stop(token):
+            successor = self._successor(configuration, token)
+            if successor is None:
+                raise TokenRejected(token, self.explain())
+        elif successor is None and configuration.distance > 0:
+            raise TokenRejected(token, f"the text is not complete, {self.explain()}")
+        following = _Position(position, token, successor, rest)
+        if self._forcing and not rest and successor is not None:
+            following.plan = self._plan(following, successor)
+        self._move(following)
+
+    def _is_stop(self, token: int) -> bool:
+        return token in self._grammar.vocabulary.stop
+
+    def _successor(self, configuration: Configuration, token: int) -> Configuration | None:
+        if not self._grammar.vocabulary.is_text(token):
+            return None
+        if token in configuration.next:
+            return configuration.next[token]
+        return self._explorer.advance(configuration, token)
+
+    def _plan(self, position: _Position, configuration: Configuration) -> tuple[int, ...]:
+        forced = configuration.forced
+        if forced is not None and not forced.text:
+            return ()
+        last: list[int] = []
+        here: _Position | None = position
+        while here is not None and here.before is not None and len(last) < _CONTEXT:
+            last.append(here.token)
+            here = here.before
+        return self._grammar.plan(self._explorer, configuration, tuple(reversed(last)))
+
+    def allows(self, token: int) -> bool:
+        """Whether the token fits here, budgets aside."""
+        position = self._position
+        configuration = position.configuration
+        if position.plan:
+            return token == position.plan[0]
+        if configuration is None:
+            return self._is_stop(token)
+        if self._is_stop(token):
+            return configuration.distance == 0
+        return self._successor(configuration, token) is not None
+
+    def rollback(self, n: int) -> None:
+        """Takes back the last n accepted tokens. Raises ValueError, and stays, when there were fewer."""
+        position = self._position
+        for _ in range(n):
+            if position.before is None:
+                raise ValueError(f"cannot roll back {n} tokens: fewer were accepted")
+            position = position.before
+        self._move(position)
+
+    def _move(self, position: _Position) -> None:
+        if self._pinned is not None:
+            self._grammar.table.unpin(self._pinned)
+            self._pinned = None
+        self._position = position
+
+    def copy(self) -> Matcher:
+        """An independent matcher at the same place; O(1)."""
+        twin = Matcher.__new__(Matcher)
+        twin._grammar, twin._explorer = self._grammar, self._explorer
+        twin._forcing, twin._closing = self._forcing, self._closing
+        twin._pinned, twin._position = None, self._position
+        return twin
+
+    def forced(self, limit: int) -> list[int]:
+        """The next tokens that leave no choice, at most `limit`, not yet accepted; [] when there is a choice."""
+        return list(self._position.plan[: max(limit, 0)])
+
+    def min_tokens(self) -> int:
+        """An upper bound of the tokens to the end; 0 when the text may end here."""
+        configuration = self._position.configuration
+        return 0 if configuration is None else configuration.distance
+
+    def may_end(self) -> bool:
+        """Whether the text so far is complete: the stop ids are allowed."""
+        configuration = self._position.configuration
+        return configuration is None or configuration.distance == 0
+
+    def must_end(self) -> bool:
+        """Whether the text is complete and nothing but a stop id may follow."""
+        configuration = self._position.configuration
+        if configuration is None:
+            return True
+        return configuration.distance == 0 and not self._explorer.following(configuration.threads)
+
+    def explain(self) -> str:
+        """What may come next, for messages: "expected one of '0'..'9', '}' in integer (#/properties/age)"."""
+        configuration = self._position.configuration
+        if configuration is None:
+            return "the text has ended"
+        expected = _ranges(self._explorer.following(configuration.threads))
+        if configuration.distance == 0:
+            expected.append("the end")
+        places = list(dict.fromkeys(self._grammar.place(state) for state in states_of(configuration)))
+        return f"expected one of {', '.join(expected)} in {' or '.join(places)}"
+
+    def close(self) -> None:
+        """Gives its pins back. The matcher can still be used."""
+        self._move(self._position)
+
+
+def _ranges(allowed: bytes) -> list[str]:
+    """Bytes as readable ranges."""
+    ranges: list[list[int]] = []
+    for byte in allowed:
+        if ranges and ranges[-1][1] == byte - 1:
+            ranges[-1][1] = byte
+        else:
+            ranges.append([byte, byte])
+    return [_name(low) if low == high else f"{_name(low)}..{_name(high)}" for low, high in ranges]
+
+
+def _name(byte: int) -> str:
+    return repr(chr(byte)) if 0x20 <= byte < 0x7F else f"0x{byte:02X}"

@@ -1,0 +1,185 @@
+"""A grammar bound to a vocabulary: its tables, the explorer of its configurations, and its finished masks."""
+
+from __future__ import annotations
+
+import threading
+from collections import OrderedDict
+from typing import Any
+
+import msgspec
+import numpy as np
+
+from .configuration import Configuration, Explorer, Limits, Walked
+from .distance import compile_tables
+from .errors import BudgetTooSmall
+from .forcing import forced_tokens
+from .ir import Grammar
+from .matcher import Matcher
+from .rows import MaskTable, Row
+from .signature import Key, Signatures
+from .tables import DISTINCT, KIND, RULE, WIDEST, Layout
+from .vocabulary import Vocabulary
+
+_FINISHED = 1 << 14  # masks remembered by signature
+_CONTEXT = 8  # ids before a forced text that its tokens may depend on
+
+
+class _Mask(msgspec.Struct):
+    """A finished mask. growth: how much U can grow by one of its tokens; marked: tokens to test by free keys."""
+
+    row: Row
+    growth: int
+    looked: int
+    marked: Any
+
+
+class CompiledGrammar:
+    """Shared by all matchers of one constraint and one vocabulary. min_tokens: U(start), which a budget must reach.
+
+    Raises MissingByte, Unsatisfiable, ConstraintTooLarge, InvalidConstraint.
+    """
+
+    def __init__(self, grammar: Grammar, vocabulary: Vocabulary, table: MaskTable,
+                 limits: Limits | None = None) -> None:
+        self.grammar = grammar
+        self.vocabulary = vocabulary
+        self.table = table
+        self.notes = grammar.notes
+        self._limits = Limits() if limits is None else limits
+        self._layout = Layout(grammar, self._limits.states, self._limits.distances)
+        self.tables = compile_tables(grammar, self._layout, vocabulary.single)
+        self._signatures = Signatures(self.tables, self._layout, vocabulary.longest)
+        self._lock = threading.RLock()
+        self._depths: dict[Key, list[int]] = {}
+        self._masks: OrderedDict[Key, _Mask] = OrderedDict()
+        self._singles: dict[int, Row] = {}
+        self._stops: Row | None = None
+        self._explorer = self._explore()
+        self.min_tokens = self._explorer.start.distance
+
+    def _explore(self) -> Explorer:
+        start = self._layout.offsets[self.grammar.start]
+        return Explorer(self.tables, start, self.vocabulary, self._limits)
+
+    def matcher(self, *, forcing: bool = True, closing: bool = True) -> Matcher:
+        """A matcher at the start. forcing, closing: whether the overlays of laws 5 and 4 are on."""
+        with self._lock:
+            if self._explorer.crowded:
+                self._explorer = self._explore()
+            return Matcher(self, self._explorer, forcing=forcing, closing=closing)
+
+    def row(self, explorer: Explorer, configuration: Configuration, budget: int | None) -> Row:
+        """The row of a configuration under a budget, pinned once. Raises BudgetTooSmall below its U."""
+        with self._lock:
+            if budget is not None and budget < configuration.distance:
+                raise BudgetTooSmall(configuration.distance, budget)
+            if configuration.row is None or configuration.row.index < 0:
+                configuration.row = self._plain_row(explorer, configuration)
+            else:
+                self.table.pin(configuration.row)
+            if budget is None or budget >= configuration.safe:
+                return configuration.row
+            limited = self._limited_row(explorer, configuration, budget)
+            self.table.unpin(configuration.row)
+            return limited
+
+    def _plain_row(self, explorer: Explorer, configuration: Configuration) -> Row:
+        """The grammatical row: the shared mask, less the tokens that written keys forbid. Pinned."""
+        mask = self._mask(explorer, configuration)
+        configuration.safe = configuration.distance + mask.growth + self._reserve(explorer, configuration, mask) + 1
+        if not len(mask.marked):
+            return mask.row
+        words = self.table.array[mask.row.index].view(np.uint32).copy()
+        if explorer.strike(configuration, words, mask.marked) == 0:
+            return mask.row
+        self.table.unpin(mask.row)
+        return self.table.add(words)
+
+    def _reserve(self, explorer: Explorer, configuration: Configuration, mask: _Mask) -> int:
+        """How much more than the mask's growth U can grow because of free keys, at most."""
+        if not configuration.used and not len(mask.marked):
+            return 0
+        rules = self.tables.rules[self.tables.states[self._layout.offsets, KIND] == DISTINCT]
+        widest = int(rules[:, WIDEST].max(initial=0))
+        return (mask.looked + 1) * (2 * widest + self.vocabulary.longest + 2 + explorer.longest_key())
+
+    def _mask(self, explorer: Explorer, configuration: Configuration) -> _Mask:
+        """The finished mask of the configuration's signature, its row pinned; walked when it is new or evicted."""
+        near = self._signatures.near(configuration)
+        costs = explorer.costs(configuration)
+        for looked in self._depths.get(near, ()):
+            key = self._signatures.whole(configuration, explorer.nodes, costs, looked)
+            mask = self._masks.get((looked, key))
+            if mask is not None and mask.row.index >= 0:
+                self._masks.move_to_end((looked, key))
+                self.table.pin(mask.row)
+                return mask
+        walked = explorer.walk(configuration)
+        mask = self._finish(configuration, walked, min(costs))
+        depths = self._depths.setdefault(near, [])
+        if walked.looked not in depths:
+            depths.append(walked.looked)
+        key = self._signatures.whole(configuration, explorer.nodes, costs, walked.looked)
+        self._masks[walked.looked, key] = mask
+        if len(self._masks) > _FINISHED:
+            self._masks.popitem(last=False)
+        return mask
+
+    def _finish(self, configuration: Configuration, walked: Walked, nearest: int) -> _Mask:
+        words = walked.words
+        if configuration.distance == 0:
+            words |= self.vocabulary.stop_words
+        growth = max(walked.worst - nearest, 0)
+        return _Mask(self.table.add(words), growth, walked.looked, walked.marked)
+
+    def _limited_row(self, explorer: Explorer, configuration: Configuration, budget: int) -> Row:
+        """The row when the budget is near: only successors that can still close in what is left after one token."""
+        row = configuration.limited.get(budget)
+        if row is not None and row.index >= 0:
+            self.table.pin(row)
+            return row
+        words = explorer.walk(configuration, budget - 1, exact=True).words
+        if configuration.distance == 0:
+            words |= self.vocabulary.stop_words
+        row = configuration.limited[budget] = self.table.add(words)
+        return row
+
+    def single_row(self, token: int) -> Row:
+        """The row that allows one token, pinned once."""
+        with self._lock:
+            row = self._singles.get(token)
+            if row is None or row.index < 0:
+                words = np.zeros(self.vocabulary.words, np.uint32)
+                words[token >> 5] = np.uint32(1 << (token & 31))
+                row = self._singles[token] = self.table.add(words)
+            else:
+                self.table.pin(row)
+            return row
+
+    def stop_row(self) -> Row:
+        """The row that allows the stop ids only, pinned once."""
+        with self._lock:
+            if self._stops is None or self._stops.index < 0:
+                self._stops = self.table.add(self.vocabulary.stop_words)
+            else:
+                self.table.pin(self._stops)
+            return self._stops
+
+    def plan(self, explorer: Explorer, configuration: Configuration, last: tuple[int, ...]) -> tuple[int, ...]:
+        """The forced tokens from a configuration on, after the ids `last` (the newest _CONTEXT of them count)."""
+        forced = explorer.forced(configuration)
+        if not forced.text:
+            return ()
+        last = last[-_CONTEXT:]
+        plan = configuration.plans.get(last)
+        if plan is None:
+            with self._lock:
+                plan = forced_tokens(explorer, self.vocabulary, configuration, last)
+            configuration.plans[last] = plan
+        return plan
+
+    def place(self, state: int) -> str:
+        """The name of the rule that a state belongs to, with its pointer."""
+        rule = self.grammar.rules[int(self.tables.states[state, RULE])]
+        return f"{rule.name} ({rule.pointer})" if rule.pointer else rule.name
+

@@ -1,0 +1,262 @@
+"""Configurations, and the explorer that finds them: the lazily built, deterministic machine behind all matchers."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from typing import Any
+
+import msgspec
+import numpy as np
+
+from .arena import FULL, KEYS, Arena
+from .errors import ConstraintTooLarge
+from .masking import LOOKED, MARKED, WORST, strike, walk
+from .rows import Row
+from .tables import FAR, Tables
+from .vocabulary import Vocabulary
+from .walk import CROSSED, NODE, OPEN, QUEUE, REG, STATE, advance, nearest, next_bytes, only_text, settle
+
+NO_LIMIT = FAR << 10
+_FIRST_BUFFER = 1 << 11
+_FORCED_BYTES = 4096  # the longest forced text found in one go
+
+
+class Limits(msgspec.Struct, frozen=True):
+    """Budgets of one compiled grammar; past one, the request that needed more fails with ConstraintTooLarge.
+
+    states, distances: size of the tables. threads: readings of one text that are alive at once. nodes: interned stack
+    nodes and keys. configurations: interned at once; past it they are forgotten and found again, not refused.
+    """
+
+    states: int = 1 << 18
+    distances: int = 1 << 24
+    threads: int = 256
+    nodes: int = 1 << 20
+    configurations: int = 1 << 16
+
+
+class Configuration:
+    """An interned set of threads. Equal sets of one explorer are one object.
+
+    threads: int32 [n, 5], sorted. distance: U, an upper bound of the tokens to acceptance; 0: the text may end.
+    used: some frame holds free keys. The rest is cache: row is good for any budget of at least `safe`.
+    """
+
+    __slots__ = ("distance", "forced", "limited", "next", "plans", "row", "safe", "threads", "used")
+
+    def __init__(self, threads: Any, distance: int, used: bool) -> None:
+        self.threads = threads
+        self.distance = distance
+        self.used = used
+        self.next: dict[int, Configuration | None] = {}
+        self.row: Row | None = None
+        self.safe = NO_LIMIT
+        self.limited: dict[int, Row] = {}
+        self.forced: Forced | None = None
+        self.plans: dict[tuple[int, ...], tuple[int, ...]] = {}
+
+
+class Forced(msgspec.Struct, frozen=True):
+    """The text that every continuation shares, and where it leads. open: something may follow it."""
+
+    text: bytes
+    threads: Any
+    open: bool
+
+
+class Walked(msgspec.Struct, frozen=True):
+    """What a walk found. words: uint32 [words]; worst: the largest U of a successor; looked: frames of the stack it
+    looked into; marked: int32 [n, 2], tokens and how many of their moves depend on the free keys written."""
+
+    words: Any
+    worst: int
+    looked: int
+    marked: Any
+    visited: int
+
+
+class Explorer:
+    """Finds and interns the configurations of one grammar over one vocabulary. Safe to call from several threads."""
+
+    def __init__(self, tables: Tables, start: int, vocabulary: Vocabulary, limits: Limits) -> None:
+        self._tables = tuple(tables)  # compiled code takes plain tuples
+        self._trie = tuple(vocabulary.trie)
+        self._vocabulary = vocabulary
+        self._limits = limits
+        self._lock = threading.RLock()
+        self._arena = Arena(limits.nodes)
+        self._interned: dict[bytes, Configuration] = {}
+        self._threads = np.zeros((_FIRST_BUFFER, 5), np.int32)
+        self._queue = np.zeros((QUEUE, 3), np.int32)
+        self._notes = np.zeros(3, np.int64)
+        self._threads[0] = (start, 0, 0, 0, 0)
+        self.start = self._intern(1)
+
+    @property
+    def crowded(self) -> bool:
+        """Whether half of the arena is in use, so that new matchers should begin with a fresh explorer."""
+        return max(self._arena.mark()) > self._limits.nodes // 2
+
+    @property
+    def nodes(self) -> Any:
+        """int32 [n, 5]: the stack nodes (arena.py names the columns)."""
+        return self._arena.kernel[0]
+
+    def costs(self, configuration: Configuration) -> list[int]:
+        """U of each thread, as if no free key had been written."""
+        kernel = self._arena.kernel
+        return [int(nearest(self._tables, kernel, configuration.threads, k, k + 1, 0))
+                for k in range(len(configuration.threads))]
+
+    def longest_key(self) -> int:
+        """Bytes of the longest free key written so far, at least."""
+        kernel = self._arena.kernel
+        return int(kernel[3][: kernel[7][KEYS], 2].max())
+
+    def advance(self, configuration: Configuration, token: int) -> Configuration | None:
+        """Where a text token leads, None when it cannot be read. Remembered.
+
+        Raises ConstraintTooLarge when a budget is passed.
+        """
+        with self._lock:
+            text = np.frombuffer(self._vocabulary.tokens[token], np.uint8)
+            mark = self._arena.mark()
+            count = self._retried(mark, lambda: self._advance(configuration, text))
+            if count == 0:
+                self._arena.undo_to(mark)
+            successor = self._intern(count) if count else None
+            configuration.next[token] = successor
+            return successor
+
+    def _advance(self, configuration: Configuration, text: Any) -> int:
+        count = self._load(configuration.threads)
+        return int(advance(self._tables, self._arena.kernel, self._threads, count, text.copy(), 0, text.size,
+                           self._queue, self._notes))
+
+    def _load(self, threads: Any) -> int:
+        self._threads[: len(threads)] = threads
+        return len(threads)
+
+    def _retried(self, mark: tuple[int, int, int], work: Callable[[], int]) -> int:
+        """Runs `work` until neither the arena nor the buffer is too small; then its result, not negative."""
+        while True:
+            result = work()
+            full = bool(self._arena.kernel[7][FULL])
+            if result >= 0 and not full:
+                return result
+            self._arena.undo_to(mark)
+            if full:
+                self._arena.grow()
+            else:
+                self._widen()
+
+    def _widen(self) -> None:
+        size = 4 * len(self._threads)
+        if size > self._limits.threads * (self._vocabulary.longest + 3) + 4 * _FIRST_BUFFER:
+            raise ConstraintTooLarge(f"the text so far can be read in more than {self._limits.threads} ways at once",
+                                     keyword="ambiguity", fix="Make the alternatives differ earlier.")
+        self._threads = np.zeros((size, 5), np.int32)
+
+    def _intern(self, count: int) -> Configuration:
+        """The configuration of the first `count` threads of the buffer."""
+        if count > self._limits.threads:
+            raise ConstraintTooLarge(f"the text so far can be read in {count} ways at once; the limit is "
+                                     f"{self._limits.threads}", keyword="ambiguity",
+                                     fix="Make the alternatives differ earlier.")
+        used = settle(self._tables, self._arena.kernel, self._threads, count)
+        threads = self._threads[:count].copy()
+        if count > 1:
+            threads = np.ascontiguousarray(threads[np.lexsort((threads[:, OPEN], threads[:, NODE], threads[:, REG],
+                                                               threads[:, STATE]))])
+        key = threads.tobytes()
+        found = self._interned.get(key)
+        if found is None:
+            if len(self._interned) >= self._limits.configurations:
+                self._interned.clear()
+            distance = nearest(self._tables, self._arena.kernel, threads, 0, count, 1)
+            found = self._interned[key] = Configuration(threads, int(distance), bool(used))
+        return found
+
+    def walk(self, configuration: Configuration, limit: int = NO_LIMIT, *, exact: bool = False) -> Walked:
+        """The mask of a configuration over successors with U <= limit. exact: free keys written are heeded; without it
+        the walk is of the configuration as if there were none, and the tokens that need a test are marked."""
+        trie = self._vocabulary.trie
+        return self._walk(configuration.threads, 0, len(trie.byte), limit, exact, False)
+
+    def any_token(self, threads: Any, begin: int, end: int) -> bool:
+        """Whether some token in the trie nodes [begin, end) can be read from `threads`."""
+        return begin < end and self._walk(threads, begin, end, NO_LIMIT, True, True).words.any()
+
+    def _walk(self, threads: Any, begin: int, end: int, limit: int, exact: bool, first_only: bool) -> Walked:
+        with self._lock:
+            mark = self._arena.mark()
+            words = np.zeros(self._vocabulary.words, np.uint32)
+            marked = np.empty((1 if first_only else self._vocabulary.size, 2), np.int32)
+            report = np.zeros(5, np.int64)
+
+            def work() -> int:
+                words[:], report[:] = 0, 0
+                count = self._load(threads)
+                if not exact:
+                    self._threads[:count, OPEN] = 0
+                return int(walk(self._tables, self._arena.kernel, self._trie, self._threads, count, begin,
+                                end, limit, int(exact), words, marked, report, int(first_only)))
+
+            visited = self._retried(mark, work)
+            self._arena.undo_to(mark)
+            return Walked(words, int(report[WORST]), int(report[LOOKED]), marked[: report[MARKED]].copy(), visited)
+
+    def strike(self, configuration: Configuration, words: Any, marked: Any) -> int:
+        """Clears the bits of marked tokens that the free keys written forbid; returns how many."""
+        least = 1 if configuration.used else 2
+        marked = marked[marked[:, 1] >= least] if len(marked) else marked
+        if not len(marked):
+            return 0
+        tokens = [self._vocabulary.tokens[t] for t in marked[:, 0].tolist()]
+        text = np.frombuffer(b"".join(tokens), np.uint8).copy()
+        ends = np.cumsum(np.array([len(t) for t in tokens], np.int64))
+        with self._lock:
+            def work() -> int:
+                self._load(configuration.threads)
+                return int(strike(self._tables, self._arena.kernel, self._threads, len(configuration.threads), text,
+                                  ends, np.ascontiguousarray(marked), 0, words))
+
+            return self._retried(self._arena.mark(), work)
+
+    def following(self, threads: Any) -> bytes:
+        """The bytes that may come next, in order."""
+        with self._lock:
+            mark = self._arena.mark()
+            found = np.zeros(256, np.uint8)
+            self._retried(mark, lambda: int(next_bytes(
+                self._tables, self._arena.kernel, self._threads, self._load(threads), found, self._queue, self._notes)))
+            self._arena.undo_to(mark)
+            return bytes(np.flatnonzero(found).tolist())
+
+    def forced(self, configuration: Configuration) -> Forced:
+        """The text that every continuation shares. Its threads stay in the arena: they are where the text leads."""
+        if configuration.forced is None:
+            with self._lock:
+                configuration.forced = self._find_forced(configuration)
+        return configuration.forced
+
+    def _find_forced(self, configuration: Configuration) -> Forced:
+        mark = self._arena.mark()
+        text = np.zeros(_FORCED_BYTES, np.uint8)
+        length = self._retried(mark, lambda: int(only_text(
+            self._tables, self._arena.kernel, self._threads, self._load(configuration.threads), text, self._queue,
+            self._notes)))
+        if length == 0:
+            self._arena.undo_to(mark)
+            return Forced(b"", None, True)
+        count = int(self._notes[CROSSED])
+        settle(self._tables, self._arena.kernel, self._threads, count)
+        threads = self._threads[:count].copy()
+        return Forced(text[:length].tobytes(), threads, bool(self.following(threads)))
+
+
+def states_of(configuration: Configuration) -> list[int]:
+    """The states of the running frames."""
+    return [int(thread[STATE]) for thread in configuration.threads]
+

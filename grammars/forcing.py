@@ -1,0 +1,120 @@
+"""Law 5: where every continuation shares a text, which of its tokens are beyond doubt.
+
+The tokens are the model's own for that text: taken on the text of the last ids with it, when that gives those ids
+again, else on it alone. Of those, kept are the ones before the first place from which something else could still be
+spelled in one token:
+- the first offset of the text at which some token begins that reads the rest of it, goes on past its end, and is
+  grammatical (checked at every offset, not only at token boundaries, since merges shift);
+- the first token that the tokenizer would choose otherwise if one of the characters came next that may come next
+  (a sample of them: a letter, a capital, a digit, a space, and each punctuation mark).
+When nothing may follow, all are kept. Text is cut at a character boundary first, and where the tokenizer's tokens do
+not spell the text in ordinary tokens, nothing is forced.
+"""
+
+from __future__ import annotations
+
+import string
+
+import numpy as np
+
+from .configuration import Configuration, Explorer, Forced
+from .trie import find_node
+from .vocabulary import Vocabulary
+
+_SAMPLED = tuple("aAd0 \n" + string.punctuation)
+
+
+def forced_tokens(explorer: Explorer, vocabulary: Vocabulary, configuration: Configuration,
+                  last: tuple[int, ...]) -> tuple[int, ...]:
+    """The forced tokens from a configuration on; () when there is a choice. last: the ids just before, newest last."""
+    forced = explorer.forced(configuration)
+    text, cut = _whole_characters(forced.text)
+    if not text:
+        return ()
+    before = _reproduced(vocabulary, last, text)
+    tokens = _own_tokens(vocabulary, before, text)
+    if tokens is None or not tokens:
+        return ()
+    if cut or len(text) < len(forced.text):
+        return tuple(tokens[:-1])
+    if not forced.open:
+        return tuple(tokens)
+    kept = _before_offset(vocabulary, tokens, _overrun(explorer, vocabulary, forced))
+    return tuple(_stable(explorer, vocabulary, forced, before, kept))
+
+
+def _whole_characters(text: bytes) -> tuple[str, bool]:
+    """(the longest prefix of whole characters, whether bytes were cut off); "" when it begins inside one."""
+    try:
+        return text.decode(), False
+    except UnicodeDecodeError as error:
+        if error.end < len(text) and error.reason != "unexpected end of data":
+            return "", True
+        return text[: error.start].decode(), True
+
+
+def _spelled(vocabulary: Vocabulary, ids: tuple[int, ...]) -> str | None:
+    try:
+        return b"".join(vocabulary.tokens[i] for i in ids).decode()
+    except UnicodeDecodeError:
+        return None
+
+
+def _reproduced(vocabulary: Vocabulary, last: tuple[int, ...], text: str) -> tuple[int, ...]:
+    """`last`, when the tokenizer gives these ids again on their text followed by `text`; else ()."""
+    before = _spelled(vocabulary, last) if last else None
+    if before and tuple(vocabulary.encode(before + text)[: len(last)]) == last:
+        return last
+    return ()
+
+
+def _own_tokens(vocabulary: Vocabulary, before: tuple[int, ...], text: str) -> list[int] | None:
+    """The tokenizer's tokens of `text` after `before`; None when they are not ordinary tokens that spell it."""
+    tokens = vocabulary.encode((_spelled(vocabulary, before) or "") + text)[len(before):]
+    if not all(vocabulary.is_text(t) for t in tokens):
+        return None
+    return tokens if b"".join(vocabulary.tokens[t] for t in tokens) == text.encode() else None
+
+
+def _overrun(explorer: Explorer, vocabulary: Vocabulary, forced: Forced) -> int:
+    """The least offset at which a grammatical token begins that reads past the end of the forced text."""
+    text = np.frombuffer(forced.text, np.uint8).copy()
+    size = text.size
+    for offset in range(max(0, size - vocabulary.longest), size):
+        node = int(find_node(tuple(vocabulary.trie), text, offset, size))
+        if node >= 0 and explorer.any_token(forced.threads, node + 1, node + int(vocabulary.trie.size[node])):
+            return offset
+    return size
+
+
+def _before_offset(vocabulary: Vocabulary, tokens: list[int], offset: int) -> list[int]:
+    """The first tokens, those that end at `offset` or before."""
+    end = 0
+    for kept, token in enumerate(tokens):
+        end += len(vocabulary.tokens[token])
+        if end > offset:
+            return tokens[:kept]
+    return tokens
+
+
+def _stable(explorer: Explorer, vocabulary: Vocabulary, forced: Forced, before: tuple[int, ...],
+            tokens: list[int]) -> list[int]:
+    """The first tokens that the tokenizer also gives when one of the sampled next characters follows."""
+    allowed = explorer.following(forced.threads)
+    text = (_spelled(vocabulary, before) or "") + forced.text.decode()
+    for sample in _SAMPLED:
+        if not tokens:
+            break
+        if ord(sample) in allowed:
+            longer = vocabulary.encode(text + sample)
+            if tuple(longer[: len(before)]) != before:
+                return []
+            tokens = _common(tokens, longer[len(before):])
+    return tokens
+
+
+def _common(left: list[int], right: list[int]) -> list[int]:
+    length = 0
+    while length < min(len(left), len(right)) and left[length] == right[length]:
+        length += 1
+    return left[:length]

@@ -1,0 +1,118 @@
+"""The table of mask rows that all matchers share, and its one law: a pinned row is never given to another mask."""
+
+from __future__ import annotations
+
+import hashlib
+import threading
+
+import numpy as np
+import numpy.typing as npt
+
+from .errors import ConstraintTooLarge
+
+_FIRST_CAPACITY = 16
+_FEWEST_ROWS = 4
+
+
+class Row:
+    """A mask in the table. index: its row id, -1 once evicted. pins: matchers that may hand the id to a sampler."""
+
+    __slots__ = ("digest", "index", "pins", "used")
+
+    def __init__(self, index: int, digest: bytes) -> None:
+        self.index = index
+        self.digest = digest
+        self.pins = 0
+        self.used = 0
+
+
+class MaskTable:
+    """array: int32 [capacity, ceil(vocabulary_size / 32)]; token t is bit t % 32 of word t // 32; padding bits are 0.
+
+    Row 0 is all ones (no constraint) and never leaves. Rows are interned by content. The capacity doubles up to
+    `byte_budget`; then the rows used longest ago that nobody pins are evicted. Growing replaces `array`; `generation`
+    counts how often, and `version[row]` how often a row id got new content, so that a copy on a device can follow.
+    """
+
+    def __init__(self, vocabulary_size: int, byte_budget: int = 256 << 20) -> None:
+        self.words = (vocabulary_size + 31) // 32
+        self._limit = max(_FEWEST_ROWS, byte_budget // (4 * self.words))
+        self._lock = threading.Lock()
+        self._rows: dict[bytes, Row] = {}
+        self._free: list[int] = []
+        self._clock = 0
+        self.generation = 0
+        self.filled = 1  # rows ever written: ids below it exist
+        self.array: npt.NDArray[np.int32] = np.zeros((min(_FIRST_CAPACITY, self._limit), self.words), np.int32)
+        self.version: npt.NDArray[np.int64] = np.zeros(len(self.array), np.int64)
+        self.array[0] = _all_ones(vocabulary_size, self.words)
+        self.everything = Row(0, b"")
+        self.everything.pins = 1
+
+    def add(self, words: npt.NDArray[np.uint32]) -> Row:
+        """The row with this content, written if it is new, pinned once: `unpin` it when done.
+
+        Raises ConstraintTooLarge when every row of the budget is pinned.
+        """
+        digest = hashlib.blake2b(words.tobytes(), digest_size=16).digest()
+        with self._lock:
+            row = self._rows.get(digest)
+            if row is None:
+                row = Row(self._free_index(), digest)
+                self.array[row.index] = words.view(np.int32)
+                self.version[row.index] += 1
+                self._rows[digest] = row
+            self.pin(row)
+            return row
+
+    def pin(self, row: Row) -> None:
+        """Keeps the row's id valid until the matching `unpin`. The row must not be evicted."""
+        row.pins += 1
+        self._clock += 1
+        row.used = self._clock
+
+    def unpin(self, row: Row) -> None:
+        row.pins -= 1
+
+    @property
+    def pinned(self) -> int:
+        """Rows that someone pins, row 0 aside."""
+        return sum(row.pins > 0 for row in self._rows.values())
+
+    def _free_index(self) -> int:
+        if self._free:
+            return self._free.pop()
+        if self.filled == len(self.array) and not self._grow():
+            self._evict()
+            return self._free.pop()
+        self.filled += 1
+        return self.filled - 1
+
+    def _grow(self) -> bool:
+        capacity = min(self._limit, 2 * len(self.array))
+        if capacity == len(self.array):
+            return False
+        wider = np.zeros((capacity, self.words), np.int32)
+        wider[: len(self.array)] = self.array
+        versions = np.zeros(capacity, np.int64)
+        versions[: len(self.version)] = self.version
+        self.array, self.version = wider, versions
+        self.generation += 1
+        return True
+
+    def _evict(self) -> None:
+        """Frees an eighth of the table at once, so that sorting is paid for by many rows."""
+        idle = sorted((row for row in self._rows.values() if row.pins <= 0), key=lambda row: row.used)
+        if not idle:
+            raise ConstraintTooLarge(
+                f"all {len(self.array)} rows of the mask table are in use", keyword="mask table",
+                fix="Raise the byte budget of the mask table, or run fewer constrained requests at once.")
+        for row in idle[: max(1, len(self.array) // 8)]:
+            del self._rows[row.digest]
+            self._free.append(row.index)
+            row.index = -1
+
+
+def _all_ones(vocabulary_size: int, words: int) -> npt.NDArray[np.int32]:
+    bits = np.arange(32 * words) < vocabulary_size
+    return np.packbits(bits, bitorder="little").view("<i4").astype(np.int32)

@@ -1,0 +1,96 @@
+"""The byte trie of a vocabulary, flat and in depth-first order, so that a walk is one loop and a skip one addition."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+from numba import njit, types
+
+Int32s = npt.NDArray[np.int32]
+Bytes = npt.NDArray[np.uint8]
+
+_i4, _u1, _i8 = types.int32[::1], types.uint8[::1], types.int64[::1]
+TRIE_TYPE = types.Tuple((_u1, _i4, _i4, _i4, _i4))
+
+
+class Trie(NamedTuple):
+    """Node i: byte[i] at depth[i] (1 for a first byte); its subtree is [i, i + size[i]).
+
+    token[i]: the least id that ends here, -1 for none. twin[t]: the next id with the same bytes as t, -1 for none.
+    """
+
+    byte: Bytes
+    depth: Int32s
+    size: Int32s
+    token: Int32s
+    twin: Int32s
+
+
+@njit(types.int64(_u1, _i8, _i4, _u1, _i4, _i4, _i4, _i4), cache=True, nogil=True)
+def _fill(text, ends, ids, byte, depth, size, token, twin):  # type: ignore[no-untyped-def]
+    """Lays the sorted tokens out as nodes; returns how many. Twins are neighbours in the sorted order."""
+    longest = 1
+    begin = 0
+    for k in range(ends.size):
+        longest = max(longest, ends[k] - begin)
+        begin = ends[k]
+    path = np.empty(longest + 1, np.int32)
+    nodes, height, begin, before = 0, 0, 0, 0
+    last = -1
+    for k in range(ends.size):
+        length = ends[k] - begin
+        same = 0
+        while same < min(length, height) and text[begin + same] == text[before + same]:
+            same += 1
+        for d in range(same, height):
+            size[path[d]] = nodes - path[d]
+        height = same
+        while height < length:
+            byte[nodes] = text[begin + height]
+            depth[nodes] = height + 1
+            token[nodes] = -1
+            path[height] = nodes
+            nodes += 1
+            height += 1
+        node = path[length - 1]
+        if token[node] < 0:
+            token[node] = ids[k]
+        else:
+            twin[last] = ids[k]
+        last = ids[k]
+        before, begin = begin, ends[k]
+    for d in range(height):
+        size[path[d]] = nodes - path[d]
+    return nodes
+
+
+@njit(types.int64(TRIE_TYPE, _u1, types.int64, types.int64), cache=True, nogil=True)
+def find_node(trie, text, low, high):  # type: ignore[no-untyped-def]
+    """The node of the bytes text[low:high] (not empty), or -1."""
+    byte, size = trie[0], trie[2]
+    node, end = 0, byte.size
+    for k in range(low, high):
+        while node < end and byte[node] != text[k]:
+            node += size[node]
+        if node >= end:
+            return -1
+        if k + 1 == high:
+            return node
+        end = node + size[node]
+        node += 1
+    return -1
+
+
+def build_trie(tokens: Sequence[bytes], ids: Sequence[int], width: int) -> Trie:
+    """The trie of tokens[id] for id in ids (none of them empty); width: size of the `twin` table."""
+    order = sorted(ids, key=lambda i: (tokens[i], i))
+    text = np.frombuffer(b"".join(tokens[i] for i in order), np.uint8)
+    ends = np.cumsum(np.array([len(tokens[i]) for i in order], np.int64), dtype=np.int64)
+    byte = np.empty(text.size, np.uint8)
+    depth, size, token = (np.empty(text.size, np.int32) for _ in range(3))
+    twin = np.full(width, -1, np.int32)
+    nodes = _fill(text.copy(), ends, np.array(order, np.int32), byte, depth, size, token, twin)
+    return Trie(byte[:nodes].copy(), depth[:nodes].copy(), size[:nodes].copy(), token[:nodes].copy(), twin)

@@ -1,0 +1,68 @@
+"""A model's vocabulary as the engine sees it: the bytes of each id, the ids that are never text, the ids that end."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Sequence
+
+import numpy as np
+import numpy.typing as npt
+
+from .trie import Trie, build_trie
+
+
+class Vocabulary:
+    """tokens[i]: the bytes of id i (b"" for special and unused ids). special: ids that are never text; stop: the end
+    ids (never text either). encode: the model's own tokenizer on plain text, without specials added.
+    size: the width of the logits, at least len(tokens); ids beyond len(tokens) are never allowed.
+
+    Law 6 begins here: special and stop ids are not in the trie, so no mask can hold a special id, whatever its bytes.
+    Raises ValueError for ids outside the vocabulary.
+    """
+
+    def __init__(self, tokens: Sequence[bytes], *, special: Collection[int], stop: Collection[int],
+                 encode: Callable[[str], list[int]], size: int | None = None) -> None:
+        self.tokens = tuple(tokens)
+        self.size = len(self.tokens) if size is None else size
+        if self.size < len(self.tokens):
+            raise ValueError(f"size {self.size} is below the number of tokens, {len(self.tokens)}")
+        self.special = frozenset(special)
+        self.stop = tuple(sorted(set(stop)))
+        for token in (*self.special, *self.stop):
+            if not 0 <= token < self.size:
+                raise ValueError(f"id {token} is outside the vocabulary of {self.size} ids")
+        self.encode = encode
+        hidden = self.special.union(self.stop)
+        self.text_ids = tuple(i for i, text in enumerate(self.tokens) if text and i not in hidden)
+        self.words = (self.size + 31) // 32
+        self.longest = max((len(self.tokens[i]) for i in self.text_ids), default=1)
+        self.trie: Trie = build_trie(self.tokens, self.text_ids, max(self.size, 1))
+        self.single = self._single_bytes()
+        self.stop_words = self._bits(self.stop)
+        self._is_text = bytearray(self.size)
+        for i in self.text_ids:
+            self._is_text[i] = 1
+
+    def is_text(self, token: int) -> bool:
+        """Whether the id stands for bytes: not special, not a stop id, not empty."""
+        return 0 <= token < self.size and bool(self._is_text[token])
+
+    def _single_bytes(self) -> npt.NDArray[np.uint8]:
+        """[256] 1 where some text token is exactly that byte."""
+        single = np.zeros(256, np.uint8)
+        for i in self.text_ids:
+            if len(self.tokens[i]) == 1:
+                single[self.tokens[i][0]] = 1
+        return single
+
+    def _bits(self, ids: Sequence[int]) -> npt.NDArray[np.uint32]:
+        """[words] the row that allows exactly `ids`."""
+        words = np.zeros(self.words, np.uint32)
+        for i in ids:
+            words[i >> 5] |= np.uint32(1 << (i & 31))
+        return words
+
+    @classmethod
+    def bytes_only(cls) -> Vocabulary:
+        """256 tokens of one byte each and the stop id 256."""
+        return cls([bytes([b]) for b in range(256)] + [b""], special=(256,), stop=(256,),
+                   encode=lambda text: list(text.encode()))

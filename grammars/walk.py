@@ -1,0 +1,253 @@
+"""One byte of one set of threads, compiled: the step that masks, accepting and forced text are made of.
+
+A thread is a row (state, register, node, key, origin): where the running frame stands, the frames below it (arena.py),
+the free key that is open (0: none; only followed when `exact`), and the depth of the stack at the walk's start, which
+tells how deep a walk looked. Threads of one depth of a walk lie next to each other in one buffer.
+"""
+
+from __future__ import annotations
+
+from numba import njit, types
+
+from .arena import ARENA_TYPE, DEPTH, KEYS, PARENT, REGISTER, RETURN, USED, intern_node, intern_pair
+from .closing import remaining
+from .ir import CLOSE_KEY, NOTHING, OPEN_KEY
+from .tables import (
+    BACK,
+    CALLED_RULE,
+    CALLEE,
+    CALLS,
+    CALLS_END,
+    DISTINCT,
+    FAR,
+    FINAL,
+    KIND,
+    LOOSE,
+    LOW,
+    ON_RETURN,
+    PLAIN,
+    RULE,
+    TABLES_TYPE,
+    TIGHT,
+    act,
+    returns,
+)
+
+STATE, REG, NODE, OPEN, ORIGIN = 0, 1, 2, 3, 4  # columns of a thread
+# slots of `notes`, what a step reports
+CROSSED, POPPED, TROUBLE = 0, 1, 2
+QUEUE = 512  # frames that one thread may enter or leave for one byte
+
+_i8, _u1, _i44, _i8s = types.int64, types.uint8[::1], types.int32[:, ::1], types.int64[::1]
+_FAR = FAR
+
+
+@njit(_i8(_i44, _i8, _i8, _i8, _i8, _i8, _i8, _i8), cache=True, nogil=True)
+def _add(threads, low, high, state, register, node, key, origin):  # type: ignore[no-untyped-def]
+    """Adds a thread to [low, high) unless it is there; returns the new end, -1 when the buffer is full."""
+    for k in range(low, high):
+        if (threads[k, STATE] == state and threads[k, REG] == register and threads[k, NODE] == node
+                and threads[k, OPEN] == key):
+            threads[k, ORIGIN] = max(threads[k, ORIGIN], origin)
+            return high
+    if high >= threads.shape[0]:
+        return _i8(-1)
+    threads[high, STATE] = state
+    threads[high, REG] = register
+    threads[high, NODE] = node
+    threads[high, OPEN] = key
+    threads[high, ORIGIN] = origin
+    return high + 1
+
+
+@njit(_i8(TABLES_TYPE, ARENA_TYPE, _i44, _i8, _i8, _i8, _i8, _i8, _i8, _i8, _i8, _i8s, _i8), cache=True, nogil=True)
+def _move(tables, arena, threads, low, high, entry, state, register, node, key, origin, notes, byte):  # type: ignore[no-untyped-def]
+    """Follows a byte edge (an entry of `go`) in walk mode or, when key >= 0, exactly; returns the new end."""
+    exact = 1 if key >= 0 else 0
+    target, action = _i8(entry), _i8(NOTHING)
+    if entry <= -2:
+        target, action = _i8(tables[5][-2 - entry, 1]), _i8(tables[5][-2 - entry, 2])
+        register = act(tables, arena, state, register, action, max(key, 0), exact)
+        if register < 0:
+            return high
+    if exact == 1 and key > 0:
+        key = intern_pair(arena, KEYS, key, byte) if action != CLOSE_KEY else _i8(0)
+    if tables[2][state, KIND] == DISTINCT:
+        if action == CLOSE_KEY or tables[3][tables[2][state, RULE], TIGHT] == 1:
+            notes[CROSSED] += 1
+        if action == OPEN_KEY and exact == 1:
+            key = _i8(1)
+    doubtful = tables[2][target, LOOSE] == 0 or exact == 1
+    if doubtful and remaining(tables, arena, target, register, max(key, 0), exact) >= _FAR:
+        return high
+    return _add(threads, low, high, target, register, node, max(key, 0), origin)
+
+
+@njit(_i8(TABLES_TYPE, ARENA_TYPE, _i8, _i8, _i8, _i8, _i8), cache=True, nogil=True)
+def enter(tables, arena, call, state, register, node, exact):  # type: ignore[no-untyped-def]
+    """The stack node over which call number `call` of a frame in `state` runs; -1: blocked, 0: the arena is full."""
+    back = _i8(tables[4][call, BACK])
+    after = act(tables, arena, state, register, _i8(tables[4][call, ON_RETURN]), _i8(0), exact)
+    if after < 0:
+        return _i8(-1)
+    cost = remaining(tables, arena, back, after, _i8(0), exact)
+    if cost >= _FAR:
+        return _i8(-1)
+    kind, low = tables[2][back, KIND], tables[3][tables[2][back, RULE], LOW]
+    used = 1 if kind == DISTINCT and after > low else 0
+    return intern_node(arena, node, back, after, cost, _i8(used))
+
+
+@njit(_i8(_i44, _i8, _i8, _i8, _i8), cache=True, nogil=True)
+def _enqueue(queue, tail, state, register, node):  # type: ignore[no-untyped-def]
+    """Adds (state, register, node) to the queue once; -1 when it is full."""
+    for k in range(tail):
+        if queue[k, 0] == state and queue[k, 1] == register and queue[k, 2] == node:
+            return tail
+    if tail < 0 or tail >= queue.shape[0]:
+        return _i8(-1)
+    queue[tail, 0] = state
+    queue[tail, 1] = register
+    queue[tail, 2] = node
+    return tail + 1
+
+
+@njit(_i8(TABLES_TYPE, ARENA_TYPE, _i44, _i8, _i8, _i8, _i8, _i8, _i44, _i8s), cache=True, nogil=True)
+def _step_thread(tables, arena, threads, at, low, high, byte, exact, queue, notes):  # type: ignore[no-untyped-def]
+    """Adds the successors of threads[at] to [low, high); follows calls and returns in a queue. Returns the new end."""
+    go, states, calls, first, nodes = tables[1], tables[2], tables[4], tables[6], arena[0]
+    c = tables[0][byte]
+    key, origin = _i8(threads[at, OPEN]), _i8(threads[at, ORIGIN])
+    queue[0, 0], queue[0, 1], queue[0, 2] = threads[at, STATE], threads[at, REG], threads[at, NODE]
+    head, tail = 0, 1
+    while head < tail:
+        state, register, node = _i8(queue[head, 0]), _i8(queue[head, 1]), _i8(queue[head, 2])
+        head += 1
+        entry = go[state, c]
+        if entry != -1:
+            high = _move(tables, arena, threads, low, high, _i8(entry), state, register, node,
+                         key if exact == 1 else _i8(-1), origin, notes, _i8(byte))
+            if high < 0:
+                return _i8(-1)
+        for call in range(states[state, CALLS], states[state, CALLS_END]):
+            if first[calls[call, CALLED_RULE], c] == 1:
+                over = enter(tables, arena, _i8(call), state, register, node, exact)
+                if over == 0:
+                    return _i8(-1)
+                if over > 0:
+                    tail = _enqueue(queue, tail, _i8(calls[call, CALLEE]), _i8(0), over)
+        if states[state, FINAL] == 1 and returns(tables, state, register):
+            notes[POPPED] = max(notes[POPPED], origin - nodes[node, DEPTH] + 1)
+            if node > 0:
+                tail = _enqueue(queue, tail, _i8(nodes[node, RETURN]), _i8(nodes[node, REGISTER]),
+                                _i8(nodes[node, PARENT]))
+        if tail < 0:
+            return _i8(-1)
+    return high
+
+
+@njit(_i8(TABLES_TYPE, ARENA_TYPE, _i44, _i8, _i8, _i8, _i8, _i44, _i8s), cache=True, nogil=True)
+def step(tables, arena, threads, low, high, byte, exact, queue, notes):  # type: ignore[no-untyped-def]
+    """Successors of threads[low:high] on a byte, written from `high` on; returns their end, -1 in trouble.
+
+    Adds to notes[CROSSED] the free keys ended (and every move in a tight frame); notes[POPPED]: frames of the walk's
+    first stack looked into. Trouble: too many threads (notes[TROUBLE] = 1) or a full arena (its counts say so).
+    """
+    if high - low == 1:
+        state = threads[low, STATE]
+        entry = tables[1][state, tables[0][byte]]
+        simple = tables[2][state, CALLS] == tables[2][state, CALLS_END] and tables[2][state, FINAL] == 0
+        if simple and threads[low, OPEN] == 0:
+            if entry == -1:
+                return high
+            if entry >= 0 and tables[2][state, KIND] == PLAIN:
+                return _add(threads, high, high, _i8(entry), _i8(threads[low, REG]), _i8(threads[low, NODE]), _i8(0),
+                            _i8(threads[low, ORIGIN]))
+    end = high
+    for at in range(low, high):
+        end = _step_thread(tables, arena, threads, _i8(at), high, end, byte, exact, queue, notes)
+        if end < 0:
+            notes[TROUBLE] = 1
+            return _i8(-1)
+    return end
+
+
+@njit(_i8(TABLES_TYPE, ARENA_TYPE, _i44, _i8, _i8, _i8), cache=True, nogil=True)
+def nearest(tables, arena, threads, low, high, exact):  # type: ignore[no-untyped-def]
+    """U of threads[low:high]: bytes to acceptance over the nearest thread. 0 means that the text may end."""
+    best = _i8(_FAR) * 1024
+    for k in range(low, high):
+        cost = remaining(tables, arena, _i8(threads[k, STATE]), _i8(threads[k, REG]), _i8(threads[k, OPEN]), exact)
+        best = min(best, cost + arena[1][threads[k, NODE]])
+    return best
+
+
+@njit(_i8(TABLES_TYPE, ARENA_TYPE, _i44, _i8, _u1, _i8, _i8, _i44, _i8s), cache=True, nogil=True)
+def advance(tables, arena, threads, count, text, low, high, queue, notes):  # type: ignore[no-untyped-def]
+    """threads[:count] over text[low:high], exactly; the result replaces them. Returns how many live, -1 in trouble."""
+    for k in range(low, high):
+        end = step(tables, arena, threads, _i8(0), count, _i8(text[k]), _i8(1), queue, notes)
+        if end < 0:
+            return _i8(-1)
+        for t in range(count, end):
+            threads[t - count] = threads[t]
+        count = end - count
+        if count == 0:
+            return _i8(0)
+    return count
+
+
+@njit(_i8(TABLES_TYPE, ARENA_TYPE, _i44, _i8, _u1, _i44, _i8s), cache=True, nogil=True)
+def next_bytes(tables, arena, threads, count, found, queue, notes):  # type: ignore[no-untyped-def]
+    """found[b] = 1 for every byte that can follow threads[:count]; returns how many, -1 in trouble."""
+    total = 0
+    for byte in range(256):
+        end = step(tables, arena, threads, _i8(0), count, _i8(byte), _i8(1), queue, notes)
+        if end < 0:
+            return _i8(-1)
+        found[byte] = 1 if end > count else 0
+        total += found[byte]
+    return _i8(total)
+
+
+@njit(_i8(TABLES_TYPE, ARENA_TYPE, _i44, _i8, _u1, _i44, _i8s), cache=True, nogil=True)
+def only_text(tables, arena, threads, count, text, queue, notes):  # type: ignore[no-untyped-def]
+    """Writes the text that every continuation of threads[:count] shares; returns its length, -1 in trouble.
+
+    The threads are left behind that text; notes[CROSSED] holds how many they are. Stops at text.size.
+    """
+    length = 0
+    while length < text.size and nearest(tables, arena, threads, _i8(0), count, _i8(1)) > 0:
+        only = -1
+        for byte in range(256):
+            end = step(tables, arena, threads, _i8(0), count, _i8(byte), _i8(1), queue, notes)
+            if end < 0:
+                return _i8(-1)
+            if end > count:
+                if only >= 0:
+                    only = -2
+                    break
+                only = byte
+        if only < 0:
+            break
+        end = step(tables, arena, threads, _i8(0), count, _i8(only), _i8(1), queue, notes)
+        for t in range(count, end):
+            threads[t - count] = threads[t]
+        count = end - count
+        text[length] = only
+        length += 1
+    notes[CROSSED] = count
+    return _i8(length)
+
+
+@njit(_i8(TABLES_TYPE, ARENA_TYPE, _i44, _i8), cache=True, nogil=True)
+def settle(tables, arena, threads, count):  # type: ignore[no-untyped-def]
+    """Sets the origin of threads[:count] to their depth. Returns 1 when a frame of theirs holds free keys, else 0."""
+    used = 0
+    for k in range(count):
+        node, state = threads[k, NODE], threads[k, STATE]
+        threads[k, ORIGIN] = arena[0][node, DEPTH]
+        used = max(used, arena[0][node, USED])
+        if tables[2][state, KIND] == DISTINCT and threads[k, REG] > tables[3][tables[2][state, RULE], LOW]:
+            used = 1
+    return _i8(used)
