@@ -35,10 +35,11 @@ Bind = Callable[[bytes], CompiledLike]
 class Constrained:
     """The matcher of one request, with the time it took and whether the budget ever narrowed its choice."""
 
-    def __init__(self, matcher: MatcherLike, same_row: Callable[[int, int], bool],
+    def __init__(self, matcher: MatcherLike, content: Callable[[int], bytes],
                  clock: Callable[[], float] = time.perf_counter) -> None:
+        """content: of a mask row, to compare rows by what they allow."""
         self._matcher = matcher
-        self._same_row = same_row
+        self._content = content
         self._clock = clock
         self.mask_s = 0.0
         self.cut_short = False
@@ -46,9 +47,10 @@ class Constrained:
     def row(self, budget: int) -> int:
         """Mask row for the next token, with `budget` tokens left, this one included."""
         began = self._clock()
+        # Asked first and compared by content: a matcher keeps only the row that it gave last from being replaced.
+        free = None if self.cut_short else self._content(self._matcher.row(None))
         row = self._matcher.row(budget)
-        if not self.cut_short:
-            self.cut_short = not self._same_row(row, self._matcher.row(None))
+        self.cut_short = free is None or free != self._content(row)
         self.mask_s += self._clock() - began
         return row
 
@@ -103,14 +105,11 @@ class Constraints:
             raise bound
         if bound.min_tokens > budget:
             raise BudgetTooSmall(bound.min_tokens, budget)
-        return Constrained(bound.matcher(), self.same_row)
+        return Constrained(bound.matcher(), self._content)
 
     def rows(self) -> Any:
         return self._rows() if self._rows else None
 
-    def same_row(self, left: int, right: int) -> bool:
-        """Whether two mask rows allow the same tokens."""
-        if left == right or self._rows is None:
-            return left == right
-        rows = self._rows()
-        return bool((rows[left] == rows[right]).all())
+    def _content(self, row: int) -> bytes:
+        rows = self.rows()
+        return row.to_bytes(8) if rows is None else bytes(rows[row].tobytes())

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import queue
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -23,6 +24,7 @@ from .reception import Reception
 from .request import Generation, Request, Scoring
 from .scheduler import Scheduler, Share, StepPlan
 
+LOG = logging.getLogger("espalier.engine")
 Clock = Callable[[], float]
 
 
@@ -53,7 +55,7 @@ class Engine:
     """One model, one pool, one tree. `send` is safe from any thread; everything else runs in the loop's thread.
 
     end_ids: the end tokens of the model. clock: seconds, monotonic. report: told of internal faults that were
-    contained (the broken law, the step), so that they are seen although nobody dies of them.
+    contained, so that they are seen although nobody dies of them (default: the log 'espalier.engine').
     """
 
     def __init__(self, executor: Executor, config: EngineConfig | None = None, *, end_ids: Iterable[int] = (),
@@ -67,7 +69,7 @@ class Engine:
         self.clock = clock
         self.counters = Counters()
         self.reception = Reception(self)
-        self._report = report or (lambda error: None)
+        self._report = report or _log_fault
         self._inbox: queue.SimpleQueue[Command] = queue.SimpleQueue()
         self._outbox: list[Event] = []
         self._stopping = False
@@ -308,6 +310,10 @@ class Engine:
         for request in failed:
             request.cursor, request.table, request.computed, request.claim = None, [], 0, None
             self.fail(request, cause)
+
+
+def _log_fault(error: Exception) -> None:
+    LOG.error("an internal fault was contained; all requests that ran have failed", exc_info=error)
 
 
 def _by_owner(

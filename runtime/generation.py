@@ -68,6 +68,13 @@ class Generation:
             raise
 
     async def aclose(self) -> None:
+        self._give_up()
+
+    def __del__(self) -> None:
+        """Dropped without `aclose`: the work is aborted all the same (law 7)."""
+        self._give_up()
+
+    def _give_up(self) -> None:
         if not self._ended:
             if self._started is not None:
                 self._send(Abort(self._started.box.request))

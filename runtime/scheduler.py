@@ -45,10 +45,11 @@ class StepPlan:
 
 @dataclass(slots=True)
 class _Draft:
-    """A plan in the making."""
+    """A plan in the making. short: somebody found no room, so that nobody is admitted behind him."""
 
     tokens: int
     rows: int
+    short: bool = False
     shares: list[Share] = field(default_factory=list)
     done: list[Request] = field(default_factory=list)
 
@@ -106,7 +107,7 @@ class Scheduler:
                 break
             if request.cursor is not None:
                 self._advance(request, draft)
-            elif request.arrival in self._waiting:
+            elif request.arrival in self._waiting and not draft.short:
                 self._admit(request, draft, now)
         self._memory.end_plan()
         return StepPlan(tuple(draft.shares), tuple(draft.done))
@@ -123,6 +124,7 @@ class Scheduler:
         count = min(request.known - request.computed, draft.tokens)
         if not self._make_room(request, request.computed + count):
             self.park(request)
+            draft.short = True
             return
         start, end = request.computed, request.computed + count
         row = Row(

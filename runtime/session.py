@@ -85,7 +85,7 @@ class Session:
         for piece in pieces:
             match piece:
                 case Text(text):
-                    state.tail.append(text)
+                    self._append_text(state, text)
                 case Opening(role):
                     state.tail += self._runtime.template.opening_parts(role, state.empty)
                 case Closing(role):
@@ -260,6 +260,12 @@ class Session:
             state.chain.extend(ids)
             state.text = state.text.append("".join(map(self._spelled, state.tail)))
             state.tail = []
+
+    def _append_text(self, state: _Branch, text: str) -> None:
+        if text:
+            if state.empty:
+                state.chain.extend(self._tokenizer.prefix)
+            state.tail.append(text)
 
     def _append_ids(self, state: _Branch, ids: Sequence[int]) -> None:
         for id in ids:

@@ -33,6 +33,7 @@ class ByteTokenizer:
         self.special_ids = frozenset(self.specials.values())
         self.stop_ids = frozenset({first})
         self.end = first
+        self.prefix: tuple[int, ...] = ()
         self.missing = frozenset(missing)
         self.encoded: list[str] = []  # every text that was tokenized
         single = [b"" if byte in self.missing else bytes([byte]) for byte in range(256)]

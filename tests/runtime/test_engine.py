@@ -296,7 +296,7 @@ def test_forced_tokens_ride_along_and_are_never_drawn() -> None:
     define(bench, [[5, 6, 7, 8, 1, 2, 3], [5, 6, 7, 8, 4, 2, 3]])
     bench.send(generate(1, 1, max_tokens=9, constraint=1))
     bench.run()
-    assert bench.engine.counters.steps == 3  # the prompt and its forced start, 34 tokens in chunks of 16; the rest is free
+    assert bench.engine.counters.steps == 3  # 34 tokens of prompt and forced start, 16 a step; the rest is free
     assert len(bench.tokens(1)) == 7
     done = bench.finished(1)
     assert (done.reason, done.usage.forced, done.usage.generated, done.closed) == ("stop", 6, 7, False)

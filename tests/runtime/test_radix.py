@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 
 import pytest
@@ -236,22 +237,34 @@ def test_a_part_full_page_that_a_full_one_covers_is_freed_at_once() -> None:
     assert pool.cached == 1
 
 
-@pytest.mark.parametrize("misuse", ["unpin twice", "short page", "empty tail", "full tail"])
-def test_misuse_is_an_engine_fault(misuse: str) -> None:
+MISUSES: dict[str, Callable[[RadixTree, Cursor, int], object]] = {
+    "short page": lambda tree, cursor, page: tree.insert(cursor, [1], page),
+    "empty tail": lambda tree, cursor, page: tree.insert_tail(cursor, [], page),
+    "full tail": lambda tree, cursor, page: tree.insert_tail(cursor, [1] * PAGE, page),
+    "off the end": lambda tree, cursor, page: tree.insert(Cursor(cursor.node, 0), [1] * PAGE, page),
+    "inside a page": lambda tree, cursor, page: tree.pin(cursor.node, 2),
+}
+
+
+@pytest.mark.parametrize("misuse", MISUSES)
+def test_misuse_is_an_engine_fault_and_changes_nothing(misuse: str) -> None:
     pool = PagePool(TOTAL, PAGE)
     tree = RadixTree(pool)
-    cursor = write(tree, pool, [1] * 4)
+    cursor = write(tree, pool, [1] * PAGE)
+    page = pool.take(1)[0]
     with pytest.raises(EngineFault):
-        match misuse:
-            case "unpin twice":
-                tree.unpin(cursor)
-                tree.unpin(cursor)
-            case "short page":
-                tree.insert(cursor, [1], pool.take(1)[0])
-            case "empty tail":
-                tree.insert_tail(cursor, [], pool.take(1)[0])
-            case _:
-                tree.insert_tail(cursor, [1] * 4, pool.take(1)[0])
+        MISUSES[misuse](tree, cursor, page)
+    assert (pool.held, pool.cached) == (1, 1)
+    tree.audit()
+
+
+def test_a_pin_is_given_back_once() -> None:
+    pool = PagePool(TOTAL, PAGE)
+    tree = RadixTree(pool)
+    cursor = write(tree, pool, [1] * PAGE)
+    tree.unpin(cursor)
+    with pytest.raises(EngineFault, match="twice"):
+        tree.unpin(cursor)
 
 
 @settings(max_examples=50, deadline=None)

@@ -416,6 +416,34 @@ def test_an_answer_that_is_given_up_leaves_the_branch_as_it_was_and_no_page_held
     asyncio.run(main())
 
 
+def test_a_generation_that_is_dropped_is_aborted() -> None:
+    async def main() -> None:
+        with opened({"Q:": "x" * 500}) as runtime:
+            session = runtime.session()
+            branch = session.branch()
+            session.extend(branch, [Text("Q:")])
+            await anext(session.generate(branch, greedy(500)))
+            assert (await runtime.stats()).running == 0
+            assert session.text(branch) == "Q:"
+
+    asyncio.run(main())
+
+
+def test_a_plain_prompt_begins_as_the_tokenizer_says_and_a_conversation_as_the_template_does() -> None:
+    async def main() -> None:
+        with opened({}) as runtime:
+            tokenizer_of(runtime).prefix = (257,)
+            session = runtime.session()
+            plain, chat = session.branch(), session.branch()
+            session.extend(plain, [Text(""), Text("a"), Text("b")])
+            session.extend(chat, [Opening("user"), Text("a")])
+            assert session.tokens(plain) == [257, *b"ab"]
+            assert session.text(plain) == "ab"
+            assert session.tokens(chat) == list(b"user: a")
+
+    asyncio.run(main())
+
+
 def test_closing_a_session_ends_its_answers_and_frees_its_memory() -> None:
     async def main() -> None:
         with opened({"Q:": "x" * 500}) as runtime:
