@@ -33,25 +33,36 @@ SCRIPTS = {
 }
 
 
-@pytest.fixture
-def runtime() -> FakeRuntime:
-    return FakeRuntime(SCRIPTS)
-
-
-@pytest.fixture
-def server(runtime: FakeRuntime) -> Iterator[LiveServer]:
-    with live(runtime, Settings(heartbeat_seconds=0.2, drain_seconds=0.2, body_bytes=1 << 20)) as running:
-        yield running
+SETTINGS = Settings(heartbeat_seconds=0.2, drain_seconds=0.2, body_bytes=1 << 20)
 
 
 @pytest.fixture(scope="module")
-def shared() -> Iterator[LiveServer]:
-    """One server for tests that leave nothing behind in it."""
-    with live(FakeRuntime(SCRIPTS), Settings(heartbeat_seconds=0.2, drain_seconds=0.2, body_bytes=1 << 20)) as running:
-        yield running
+def started() -> Iterator[tuple[FakeRuntime, LiveServer]]:
+    """One server for all tests of a module."""
+    runtime = FakeRuntime(SCRIPTS)
+    with live(runtime, SETTINGS) as server:
+        yield runtime, server
 
 
 @pytest.fixture
-def client(server: LiveServer) -> Iterator[openai.OpenAI]:
-    with server.client() as client:
+def runtime(started: tuple[FakeRuntime, LiveServer]) -> FakeRuntime:
+    """As new."""
+    runtime, _ = started
+    runtime.scripts, runtime.calls, runtime.notes, runtime.dead = SCRIPTS, [], (), False
+    return runtime
+
+
+@pytest.fixture
+def server(started: tuple[FakeRuntime, LiveServer], runtime: FakeRuntime) -> LiveServer:
+    return started[1]
+
+
+@pytest.fixture(scope="module")
+def connected(started: tuple[FakeRuntime, LiveServer]) -> Iterator[openai.OpenAI]:
+    with started[1].client() as client:
         yield client
+
+
+@pytest.fixture
+def client(connected: openai.OpenAI, runtime: FakeRuntime) -> openai.OpenAI:
+    return connected

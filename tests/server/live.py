@@ -18,8 +18,11 @@ from espalier.runtime.server.settings import Settings
 
 @dataclass(frozen=True, slots=True)
 class LiveServer:
+    """http: plain requests, on connections that are kept."""
+
     url: str
     server: DrainingServer
+    http: httpx.Client
 
     @contextmanager
     def client(self, key: str = "none") -> Iterator[openai.OpenAI]:
@@ -28,10 +31,12 @@ class LiveServer:
 
     def post(self, body: object, **options: object) -> httpx.Response:
         """A chat request as plain HTTP. body: JSON, or bytes as they are."""
-        path = f"{self.url}/v1/chat/completions"
         headers = {"content-type": "application/json", **options.pop("headers", {})}
         content = {"content": body} if isinstance(body, bytes) else {"json": body}
-        return httpx.post(path, headers=headers, timeout=30, **content, **options)
+        return self.http.post("/v1/chat/completions", headers=headers, **content, **options)
+
+    def get(self, path: str, **options: object) -> httpx.Response:
+        return self.http.get(path, **options)
 
 
 @contextmanager
@@ -50,7 +55,8 @@ def live(runtime: ChatRuntime, settings: Settings | None = None) -> Iterator[Liv
         try:
             if not up.wait(30):
                 raise RuntimeError("the server did not start")
-            yield LiveServer(urls[0], server)
+            with httpx.Client(base_url=urls[0], timeout=30, trust_env=False, verify=False) as http:
+                yield LiveServer(urls[0], server, http)
         finally:
             server.should_exit = True
             thread.join(30)

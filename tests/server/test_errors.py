@@ -96,8 +96,8 @@ def test_what_passes_the_context_is_refused(client: openai.OpenAI, words: int, b
      ("GET", "/docs", 404), ("GET", "/openapi.json", 404), ("GET", "//v1/models", 404), ("GET", "/v1/models/", 404),
      ("DELETE", "/health", 405), ("HEAD", "/nothing", 404)],
 )
-def test_every_wrong_route_has_the_shape(shared: LiveServer, method: str, path: str, status: int) -> None:
-    reply = httpx.request(method, f"{shared.url}{path}")
+def test_every_wrong_route_has_the_shape(server: LiveServer, method: str, path: str, status: int) -> None:
+    reply = server.http.request(method, server.url + path)
     assert reply.status_code == status
     if method != "HEAD":
         assert_shape(reply)
@@ -165,9 +165,9 @@ FIELDS = [
 
 @pytest.mark.parametrize(("change", "param", "code"), FIELDS)
 def test_a_wrong_field_is_named_by_its_path(
-    shared: LiveServer, change: dict[str, object], param: str, code: str
+    server: LiveServer, change: dict[str, object], param: str, code: str
 ) -> None:
-    reply = shared.post({"model": MODEL, "messages": [{"role": "user", "content": "x"}], **change})
+    reply = server.post({"model": MODEL, "messages": [{"role": "user", "content": "x"}], **change})
     assert reply.status_code == 400
     error = assert_shape(reply)
     assert (error["param"], error["code"]) == (param, code)
@@ -178,23 +178,23 @@ def test_a_wrong_field_is_named_by_its_path(
     [("temprature", "temperature"), ("max_token", "max_tokens"), ("guided_json", "response_format"),
      ("top_k", "top_p")],
 )
-def test_an_unknown_field_is_answered_with_the_nearest(shared: LiveServer, field: str, near: str) -> None:
-    error = shared.post({"model": MODEL, "messages": [{"role": "user", "content": "x"}], field: 1}).json()["error"]
+def test_an_unknown_field_is_answered_with_the_nearest(server: LiveServer, field: str, near: str) -> None:
+    error = server.post({"model": MODEL, "messages": [{"role": "user", "content": "x"}], field: 1}).json()["error"]
     assert field in error["message"]
     assert f"Did you mean {near!r}?" in error["message"]
 
 
-def test_a_message_part_that_is_not_text_is_named(shared: LiveServer) -> None:
+def test_a_message_part_that_is_not_text_is_named(server: LiveServer) -> None:
     part = {"type": "image_url", "image_url": {"url": "file:///etc/passwd"}}
-    reply = shared.post({"model": MODEL, "messages": [{"role": "user", "content": [part]}]})
+    reply = server.post({"model": MODEL, "messages": [{"role": "user", "content": [part]}]})
     assert "image_url" in reply.json()["error"]["message"]
 
 
 @pytest.mark.parametrize("missing", ["model", "messages"])
-def test_a_missing_field_is_named(shared: LiveServer, missing: str) -> None:
+def test_a_missing_field_is_named(server: LiveServer, missing: str) -> None:
     whole = {"model": MODEL, "messages": [{"role": "user", "content": "x"}]}
     del whole[missing]
-    error = assert_shape(shared.post(whole))
+    error = assert_shape(server.post(whole))
     assert (error["param"], error["code"]) == (missing, "missing_required_parameter")
 
 
@@ -206,14 +206,14 @@ def test_a_bad_schema_disturbs_nobody(client: openai.OpenAI, server: LiveServer)
             ask(client, "lookbehind", response_format=SCHEMA)
     assert ask(client).choices[0].finish_reason == "stop"
     assert list(stream)[-1].choices[0].finish_reason == "length"
-    assert httpx.get(f"{server.url}/health").status_code == 200
+    assert server.get("/health").status_code == 200
 
 
 @pytest.mark.parametrize(
     ("given", "echoed"), [("abc-1.2:x_Y", True), ("a" * 128, True), ("a" * 129, False), ("a b", False), ("<x>", False)]
 )
-def test_a_plain_request_id_is_echoed_and_any_other_replaced(shared: LiveServer, given: str, echoed: bool) -> None:
-    reply = httpx.get(f"{shared.url}/v1/models", headers={"x-request-id": given})
+def test_a_plain_request_id_is_echoed_and_any_other_replaced(server: LiveServer, given: str, echoed: bool) -> None:
+    reply = server.get("/v1/models", headers={"x-request-id": given})
     assert (reply.headers["x-request-id"] == given) is echoed
     assert reply.headers["x-request-id"]
 

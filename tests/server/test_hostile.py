@@ -55,20 +55,20 @@ BODIES = [
 
 
 @pytest.mark.parametrize(("body", "status"), BODIES, ids=range(len(BODIES)))
-def test_every_body_gets_a_typed_answer(shared: LiveServer, body: bytes, status: int) -> None:
-    reply = shared.post(body)
+def test_every_body_gets_a_typed_answer(server: LiveServer, body: bytes, status: int) -> None:
+    reply = server.post(body)
     assert reply.status_code == status
     if status != 200:
         assert len(assert_shape(reply)["message"]) < 1000
-    assert shared.post(GOOD).status_code == 200
+    assert server.post(GOOD).status_code == 200
 
 
 @pytest.mark.parametrize(
     "kind", ["text/plain", "application/x-www-form-urlencoded", "multipart/form-data", "", "application/jsonx",
              "application/json; charset=utf-16"],
 )
-def test_only_json_is_read(shared: LiveServer, kind: str) -> None:
-    reply = shared.post(GOOD, headers={"content-type": kind})
+def test_only_json_is_read(server: LiveServer, kind: str) -> None:
+    reply = server.post(GOOD, headers={"content-type": kind})
     assert reply.status_code == 415
     assert assert_shape(reply)["code"] == "unsupported_media_type"
 
@@ -76,17 +76,17 @@ def test_only_json_is_read(shared: LiveServer, kind: str) -> None:
 @pytest.mark.parametrize(
     "kind", ["application/json; charset=UTF-8", "Application/JSON", 'application/json;charset="utf-8"']
 )
-def test_json_may_name_its_charset(shared: LiveServer, kind: str) -> None:
-    assert shared.post(GOOD, headers={"content-type": kind}).status_code == 200
+def test_json_may_name_its_charset(server: LiveServer, kind: str) -> None:
+    assert server.post(GOOD, headers={"content-type": kind}).status_code == 200
 
 
 def padded(size: int) -> bytes:
     return GOOD + b" " * (size - len(GOOD))
 
 
-def test_the_limit_of_a_body_is_exact(shared: LiveServer) -> None:
-    assert shared.post(padded(1 << 20)).status_code == 200
-    assert shared.post(padded((1 << 20) + 1)).status_code == 413
+def test_the_limit_of_a_body_is_exact(server: LiveServer) -> None:
+    assert server.post(padded(1 << 20)).status_code == 200
+    assert server.post(padded((1 << 20) + 1)).status_code == 413
 
 
 @pytest.mark.parametrize("chunked", [False, True])
@@ -113,21 +113,21 @@ def test_a_body_that_does_not_come_is_given_up(runtime: FakeRuntime) -> None:
             b"GET / HTTP/1.1\r\nhost: x\r\nx: " + b"a" * 200_000 + b"\r\n\r\n"],
     ids=["bytes", "version", "path", "header"],
 )
-def test_what_is_not_http_closes_only_its_connection(shared: LiveServer, raw: bytes) -> None:
-    with socket.create_connection(("127.0.0.1", int(shared.url.rsplit(":", 1)[1])), timeout=10) as connection:
+def test_what_is_not_http_closes_only_its_connection(server: LiveServer, raw: bytes) -> None:
+    with socket.create_connection(("127.0.0.1", int(server.url.rsplit(":", 1)[1])), timeout=10) as connection:
         connection.sendall(raw)
         connection.settimeout(10)
         assert b" 400 " in connection.recv(4096)
-    assert shared.post(GOOD).status_code == 200
+    assert server.post(GOOD).status_code == 200
 
 
-def test_null_in_any_place_is_answered(shared: LiveServer) -> None:
+def test_null_in_any_place_is_answered(server: LiveServer) -> None:
     whole: dict[str, object] = {
         "model": MODEL, "messages": [{"role": "user", "content": [{"type": "text", "text": "x"}]}],
         "stream_options": {"include_usage": True}, "stream": True,
         "response_format": {"type": "json_schema", "json_schema": {"name": "x", "schema": {}, "strict": True}},
     }
-    assert {shared.post(body).status_code for body in nulled(whole)} == {200, 400}
+    assert {server.post(body).status_code for body in nulled(whole)} == {200, 400}
 
 
 def nulled(value: object) -> list[object]:

@@ -43,7 +43,7 @@ def running() -> Iterator[tuple[subprocess.Popen[str], str]]:
             child.kill()
 
 
-@pytest.fixture
+@pytest.fixture(scope="module")
 def client(running: tuple[subprocess.Popen[str], str]) -> Iterator[openai.OpenAI]:
     with openai.OpenAI(base_url=f"{running[1]}/v1", api_key="none", max_retries=0, timeout=120) as client:
         yield client
@@ -82,11 +82,11 @@ def test_an_answer_that_the_budget_closes_is_valid_and_says_length(client: opena
 
 def test_a_seed_fixes_the_answer(client: openai.OpenAI) -> None:
     def ask(seed: int) -> str | None:
-        reply = client.chat.completions.create(model=MODEL, messages=question("Hi"), seed=seed, max_tokens=12)
+        reply = client.chat.completions.create(model=MODEL, messages=question("Hi"), seed=seed, max_tokens=6)
         return reply.choices[0].message.content
 
     assert ask(1) == ask(1)
-    assert len({ask(seed) for seed in range(-2, 3)}) > 1
+    assert len({ask(seed) for seed in (-1, 2, 3)}) > 1
 
 
 def test_the_prompt_is_reused(client: openai.OpenAI) -> None:

@@ -37,7 +37,7 @@ def scripted() -> Iterator[tuple[LiveServer, Runtime]]:
         yield running
 
 
-@pytest.fixture
+@pytest.fixture(scope="module")
 def client(scripted: tuple[LiveServer, Runtime]) -> Iterator[openai.OpenAI]:
     with scripted[0].client() as client:
         yield client
@@ -253,12 +253,12 @@ def test_a_full_queue_is_answered_at_once() -> None:
 
 def test_a_dead_engine_is_seen_by_health_and_told_to_callers() -> None:
     with scripted_server(ANSWERS) as (server, runtime), server.client() as client:
-        assert httpx.get(f"{server.url}/health").status_code == 200
+        assert server.get("/health").status_code == 200
         runtime.link.close()
-        assert httpx.get(f"{server.url}/health").status_code == 503
+        assert server.get("/health").status_code == 503
         with pytest.raises(openai.InternalServerError):
             plain(client, "hi")
-        assert "espalier_engine_up 0.0" in httpx.get(f"{server.url}/metrics").text
+        assert "espalier_engine_up 0.0" in server.get("/metrics").text
 
 
 def test_a_message_that_the_vocabulary_cannot_spell_is_refused() -> None:

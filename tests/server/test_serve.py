@@ -75,7 +75,7 @@ def test_while_the_door_closes_answers_end_and_new_requests_are_turned_away() ->
         stream = ask(client, "long", stream=True)
         next(stream)
         server.server.should_exit = True
-        assert eventually(lambda: httpx.get(f"{server.url}/health").status_code == 503)
+        assert eventually(lambda: server.get("/health").status_code == 503)
         reply = server.post({"model": MODEL, "messages": [{"role": "user", "content": "x"}]})
         assert (reply.status_code, reply.json()["error"]["code"]) == (503, "shutting_down")
         assert 0 < int(reply.headers["retry-after"]) <= 60
