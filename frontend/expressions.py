@@ -13,7 +13,7 @@ from . import ir
 from .backends.base import GenerateSpec
 from .errors import ProgramError
 from .slot import Reader
-from .values import kind_of, options
+from .values import kind_of, options, spelled
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +42,7 @@ def expression(addition: object) -> Expression:
     if isinstance(addition, Expression):
         return addition
     if isinstance(addition, str):
-        return Expression((Part(ir.Text(addition)),) if addition else ())
+        return Expression((Part(ir.Text(spelled(addition, "text"))),) if addition else ())
     raise ProgramError(
         f"only strings and expressions can be added to a state, not {type(addition).__name__}",
         fix="Convert the value with str().",
@@ -132,7 +132,7 @@ def _stops(stop: object) -> tuple[str, ...]:
     stops = () if stop is None else (stop,) if isinstance(stop, str) else stop
     if not isinstance(stops, (list, tuple)) or not all(isinstance(text, str) and text for text in stops):
         raise ProgramError("stop must be a non-empty string or a list of them", where="stop")
-    return tuple(stops)
+    return tuple(spelled(text, "stop") for text in stops)
 
 
 def _integer(field: str, value: object, least: int) -> int:

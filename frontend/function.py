@@ -93,6 +93,10 @@ class Function:
             raise ProgramError(
                 f"{self.__name__} was called without a state", fix=f"Use {self.__name__}.run(..., backend=...)."
             )
+        if self._asynchronous and isinstance(state, State):
+            raise ProgramError(
+                f"{self.__name__} is async and was called from a plain body", fix=f"Use {self.__name__}.run(...)."
+            )
         arguments = self._call(args, kwargs).arguments
         return self._body(state, *arguments.args, **arguments.kwargs)
 

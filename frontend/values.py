@@ -39,6 +39,18 @@ def kind_of(
     return Kind(None, str)
 
 
+def spelled(text: str, where: str) -> str:
+    """The text itself. Raises ProgramError for a lone surrogate, which no tokenizer can be given."""
+    try:
+        text.encode()
+    except UnicodeEncodeError as error:
+        raise ProgramError(
+            f"character {error.start} of the text is a lone surrogate, which UTF-8 cannot carry", where=where,
+            fix="Decode the bytes that it came from with errors='replace'.",
+        ) from None
+    return text
+
+
 def options(choices: object) -> tuple[str, ...]:
     """At least one string. Raises ProgramError naming the choice that is none."""
     if isinstance(choices, str) or not isinstance(choices, (list, tuple)):
@@ -48,6 +60,7 @@ def options(choices: object) -> tuple[str, ...]:
     for k, choice in enumerate(choices):
         if not isinstance(choice, str):
             raise ProgramError(f"a choice must be a string, not {type(choice).__name__}", where=f"choices[{k}]")
+        spelled(choice, f"choices[{k}]")
     return tuple(choices)
 
 
@@ -55,7 +68,7 @@ def _pattern(regex: object) -> str:
     pattern = getattr(regex, "pattern", regex)  # re.Pattern, without importing re
     if not isinstance(pattern, str):
         raise ProgramError(f"regex must be a string, not {type(regex).__name__}", where="regex")
-    return pattern
+    return spelled(pattern, "regex")
 
 
 def _is_model(schema: object) -> bool:

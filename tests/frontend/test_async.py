@@ -163,3 +163,35 @@ def test_a_with_block_of_an_async_state_left_by_an_exception_releases(script: Sc
         return len(model.live)
 
     assert program.run(backend=model).result == 1
+
+
+def test_an_async_program_is_not_called_on_a_plain_state(script: Script) -> None:
+    @esp.function
+    async def inner(s: esp.AsyncState) -> None:
+        s += "never"
+
+    @esp.function
+    def outer(s: esp.State) -> None:
+        inner(s)
+
+    with pytest.raises(esp.ProgramError, match=r"inner\.run"):
+        outer.run(backend=script())
+
+
+def test_programs_nested_through_plain_and_async_bodies_never_wait_for_each_others_threads(script: Script) -> None:
+    @esp.function
+    def innermost(s: esp.State, k: int) -> str:
+        s += f"{k}" + esp.gen("x")
+        return s["x"]
+
+    @esp.function
+    async def middle(s: esp.AsyncState, k: int) -> list[str]:
+        states = await innermost.arun_batch([(k,), (k + 1,)], concurrency=1)
+        return [state.result for state in states]
+
+    @esp.function
+    def outer(s: esp.State, k: int) -> list[str]:
+        return middle.run(k).result
+
+    states = outer.run_batch([(k,) for k in range(6)], backend=script(lambda asked: asked.text), concurrency=1)
+    assert [state.result for state in states] == [[f"{k}", f"{k + 1}"] for k in range(6)]

@@ -51,6 +51,9 @@ def only_node(expression: esp.Expression) -> ir.Node:
         ({"choices": ["a"], "stop": ["b"]}, "stop"),
         ({"regex": "a", "choices": ["a"]}, "choices"),
         ({"regex": "a", "schema": {}}, "schema"),
+        ({"regex": "\ud800"}, "regex"),
+        ({"choices": ["a", "\udfff"]}, r"choices\[1\]"),
+        ({"stop": "\ud800"}, "stop"),
         ({"name": ""}, "name"),
         ({"name": 3}, "name"),
     ],
@@ -85,6 +88,15 @@ def test_only_text_and_expressions_are_added(script: Script, addition: Any) -> N
         esp.gen("x") + addition
     with pytest.raises(esp.ProgramError, match="only strings and expressions"):
         addition + esp.gen("x")
+
+
+def test_text_that_no_tokenizer_can_be_given_is_refused_with_its_place(script: Script) -> None:
+    @esp.function
+    def program(s: esp.State) -> None:
+        s += "ab\ud800" + esp.gen("x")
+
+    with pytest.raises(esp.ProgramError, match=r"character 2 .* lone surrogate"):
+        program.run(backend=script(["x"]))
 
 
 def test_a_role_inside_a_role_is_refused_in_the_expression() -> None:
