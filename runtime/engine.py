@@ -7,7 +7,7 @@ import queue
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from msgspec import structs
 
@@ -202,12 +202,12 @@ class Engine:
         logits = 0
         for index, share in enumerate(shares):
             try:
-                mine = [share.request.picks(position) for position in share.positions]
+                mine = [share.request.picks(position, logits + k) for k, position in enumerate(share.positions)]
             except Exception as error:
                 self.fail(share.request, error)
                 mine = []
             for offset, group in enumerate(mine):
-                picks += [replace(pick, logits=logits + offset) for pick in group]
+                picks += group
                 owners += [(index, offset)] * len(group)
             logits += len(share.positions)
         return picks, owners

@@ -76,8 +76,8 @@ class Request:
         """Positions of [start, end) whose next-token logits are needed, ascending."""
         return ()
 
-    def picks(self, position: int) -> list[Pick]:
-        """What to do with them; `logits` is filled in by the engine. May raise what the matcher raises."""
+    def picks(self, position: int, logits: int) -> list[Pick]:
+        """What to do with them, the row `logits` of the step. May raise what the matcher raises."""
         return []
 
     def take(self, position: int, drawn: Sequence[Sampled]) -> None:
@@ -117,8 +117,8 @@ class Scoring(Request):
     def wanted(self, start: int, end: int) -> tuple[int, ...]:
         return tuple(position for position in range(start, end) if position in self.targets)
 
-    def picks(self, position: int) -> list[Pick]:
-        return [Pick(logits=0, target=token, position=position) for token in self.targets[position]]
+    def picks(self, position: int, logits: int) -> list[Pick]:
+        return [Pick(logits=logits, target=token, position=position) for token in self.targets[position]]
 
     def take(self, position: int, drawn: Sequence[Sampled]) -> None:
         self.scores[position] = tuple(sampled.logprob for sampled in drawn)
@@ -216,12 +216,12 @@ class Generation(Request):
         """Text that is forced from the start joins the prompt's own computation."""
         self._follow()
 
-    def picks(self, position: int) -> list[Pick]:
+    def picks(self, position: int, logits: int) -> list[Pick]:
         sampling, mask = self.sampling, 0
         if self.constrained is not None:
             mask = self.constrained.row(self.left)
         return [Pick(
-            logits=0, mask=mask, temperature=sampling.temperature, top_k=sampling.top_k, top_p=sampling.top_p,
+            logits=logits, mask=mask, temperature=sampling.temperature, top_k=sampling.top_k, top_p=sampling.top_p,
             min_p=sampling.min_p, seed=sampling.seed, position=position, top_logprobs=sampling.logprobs or 0,
         )]
 

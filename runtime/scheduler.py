@@ -24,11 +24,8 @@ class Share:
 
     request: Request
     row: Row
+    positions: tuple[int, ...]
     copy: PageCopy | None = None
-
-    @property
-    def positions(self) -> tuple[int, ...]:
-        return tuple(self.row.start + offset for offset in self.row.logits_at)
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,12 +124,13 @@ class Scheduler:
             draft.short = True
             return
         start, end = request.computed, request.computed + count
+        positions = request.wanted(start, end)
         row = Row(
             tokens=tuple(request.chain.slice(start, end)), start=start,
             pages=tuple(request.table[:self._memory.pool.pages_for(end)]),
-            logits_at=tuple(position - start for position in request.wanted(start, end)),
+            logits_at=tuple(position - start for position in positions),
         )
-        draft.add(Share(request, row, copy))
+        draft.add(Share(request, row, positions, copy))
 
     def _make_room(self, request: Request, end: int) -> bool:
         while not self._memory.grow(request, end):

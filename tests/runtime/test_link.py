@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import queue
+import select
 import signal
 import subprocess
 import sys
@@ -124,21 +125,23 @@ def test_a_model_that_cannot_be_loaded_is_the_callers_error(tmp_path: Path) -> N
         ProcessLink.start(Boot(model=str(broken), config=CONFIG))
 
 
-def test_the_worker_ends_when_its_parent_does(tmp_path: Path) -> None:
+@pytest.mark.skipif(not hasattr(os, "pidfd_open"), reason="waiting for a process that is not a child needs Linux")
+def test_the_worker_ends_when_its_parent_does() -> None:
     parent = textwrap.dedent("""
         import os, sys
         from espalier.runtime.config import EngineConfig
         from espalier.runtime.process_link import Boot, ProcessLink
         link = ProcessLink.start(Boot(model="", config=EngineConfig(page=4, pages=64), executor="scripted"))
-        sys.stdout.write(str(link.pid))
+        sys.stdout.write(f'{link.pid}\\n')
         sys.stdout.flush()
+        sys.stdin.read()
         os._exit(0)
     """)
-    # The worker inherits this pipe: its end is the worker's end.
-    read, write = os.pipe()
-    told = subprocess.run([sys.executable, "-c", parent], pass_fds=(write,), capture_output=True, timeout=PATIENCE,
-                          check=True)
-    os.close(write)
-    assert int(told.stdout) > 0
-    with os.fdopen(read, "rb") as end:
-        assert end.read() == b""
+    with subprocess.Popen([sys.executable, "-c", parent], stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
+        assert process.stdin is not None
+        assert process.stdout is not None
+        worker = os.pidfd_open(int(process.stdout.readline(20)))
+        assert not select.select([worker], [], [], 0)[0]
+        process.stdin.close()
+        assert select.select([worker], [], [], PATIENCE)[0], "the worker outlived its parent"
+        os.close(worker)

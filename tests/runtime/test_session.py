@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import os
+import signal
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 
 import pytest
 
@@ -21,9 +23,10 @@ from espalier.runtime.errors import (
     TemplateError,
 )
 from espalier.runtime.generation import Generation
+from espalier.runtime.process_link import Boot, ProcessLink
 from espalier.runtime.runtime import Runtime
 from espalier.runtime.session import Session
-from tests.fakes import ByteTokenizer, ScriptedModel, scripted_runtime
+from tests.fakes import ByteTokenizer, PlainTemplate, ScriptedModel, scripted_runtime
 from tests.runtime.set_grammar import encode_texts, set_constraints
 
 GREEDY = GenerateSpec(max_tokens=60, temperature=0.0)
@@ -510,5 +513,32 @@ def test_salts_do_not_share() -> None:
                 cached.append((await answer(session, branch)).usage.cached)
                 session.close()
             assert cached == [0, 0, 18]
+
+    asyncio.run(main())
+
+
+# The engine in a process of its own
+
+
+def test_a_runtime_over_a_worker_works_and_hears_of_its_death() -> None:
+    async def main() -> None:
+        config = EngineConfig(page=4, pages=64)
+        link = ProcessLink.start(Boot(model="", config=config, executor="scripted"))
+        tokenizer = ByteTokenizer(specials=("<turn>",))
+        with closing(Runtime(
+            link=link, tokenizer=tokenizer, template=PlainTemplate(tokenizer), model_name="scripted", context=200,
+        )) as runtime:
+            session = runtime.session()
+            branch = session.branch()
+            session.extend(branch, [Text("some text")])
+            spec = GenerateSpec(max_tokens=8, temperature=0.0, ignore_end=True)
+            assert len((await answer(session, branch, spec)).tokens) == 8
+            endless = session.generate(branch, GenerateSpec(max_tokens=150, temperature=0.0, ignore_end=True))
+            await anext(endless)
+            os.kill(link.pid, signal.SIGKILL)
+            with pytest.raises(EngineFault, match="status -9"):
+                await read(endless)
+            with pytest.raises(EngineFault, match="status -9"):
+                await answer(session, branch, spec)
 
     asyncio.run(main())
