@@ -20,7 +20,7 @@ from .values import kind_of, options, spelled
 class Part:
     """A node, and how its value is read (the class of a schema does not travel with the node)."""
 
-    node: ir.Node
+    node: ir.Literals | ir.Gen | ir.Select
     read: Reader = str
 
 

@@ -94,17 +94,20 @@ class BaseState:
             raise BranchClosed("the branch was released", fix="Add to it before it is joined or its scope ends.")
         role = self._role_after(parts)
         steps: list[Step] = []
+        named: dict[str, Slot] = {}
         slot = None
         for part in parts:
             if isinstance(part.node, (ir.Gen, ir.Select)):
                 slot = Slot(part.read)
                 steps.append(Write(part.node, slot))
                 if part.node.name is not None:
-                    self._slots[part.node.name] = slot
-            elif not isinstance(part.node, ir.Fork):
+                    named[part.node.name] = slot
+            else:
                 steps.append(Append(part.node))
-        self._role = role
         self._submit(steps)
+        # Only now: a slot that nobody will write must not be readable.
+        self._role = role
+        self._slots |= named
         return slot
 
     def _role_after(self, parts: Sequence[Part]) -> str | None:
