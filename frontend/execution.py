@@ -58,10 +58,12 @@ async def execute(call: Call, model: Model, emit: Emit) -> State:
             await root.begin(await session.branch())
             result = await _run_body(call, face, model)
             await root.settle()
+        except Exception as error:
+            raised = error
         finally:
             await to_the_end(_free(root, session))
     except Exception as error:
-        raised = error
+        raised = raised or error  # what went wrong first is the cause
     return State.ended(face, result, raised)
 
 

@@ -3,7 +3,7 @@
 import pytest
 
 import espalier as esp
-from espalier.frontend.backends.scripted import Reply
+from espalier.frontend.backends.scripted import Reply, ScriptedSession
 
 from .conftest import Script
 
@@ -132,3 +132,21 @@ def test_a_session_that_cannot_open_is_the_error_of_its_run(script: Script) -> N
     broken = Broken()
     with broken, pytest.raises(RuntimeError, match="said no"):
         describe_after(broken)
+
+
+@pytest.mark.parametrize(("body_fails", "seen"), [(True, LookupError), (False, RuntimeError)])
+def test_a_session_that_cannot_close_does_not_hide_what_went_wrong_first(
+    script: Script, monkeypatch: pytest.MonkeyPatch, body_fails: bool, seen: type[Exception]
+) -> None:
+    async def close(session: ScriptedSession) -> None:
+        raise BOOM
+
+    @esp.function
+    def program(s: esp.State) -> None:
+        if body_fails:
+            raise LookupError("in the body")
+
+    model = esp.scripted()
+    monkeypatch.setattr(ScriptedSession, "close", close)
+    with model, pytest.raises(seen):
+        program.run(backend=model)
