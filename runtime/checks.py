@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 
 from .errors import EmptyPrompt, InvalidParameter, PromptTooLong
 
@@ -27,6 +28,12 @@ def check_sampling(*, max_tokens: int, temperature: float, top_k: int, top_p: fl
     check_number("min_p", min_p, 0.0, 1.0)
     if logprobs is not None:
         check_number("logprobs", logprobs, 0, MOST_LOGPROBS)
+
+
+def check_tokens(where: str, tokens: Sequence[int], vocabulary_size: int) -> None:
+    if tokens and not 0 <= min(tokens) <= max(tokens) < vocabulary_size:
+        wrong = next(token for token in tokens if not 0 <= token < vocabulary_size)
+        raise InvalidParameter(f"token id {wrong} is outside of 0..{vocabulary_size - 1}", where=where)
 
 
 def check_length(prompt: int, more: int, context: int) -> None:

@@ -121,8 +121,9 @@ class Engine:
                 return
             try:
                 self.reception.handle(command)
-            except Exception as error:  # a command that cannot be carried out harms nobody else
-                self._contain(error)
+            except Exception as error:  # one command, one victim: what it broke, the checks of the step will tell
+                self.counters.faults += 1
+                self._report(error)
 
     def step(self) -> None:
         """One pass: everything that may go wrong for one request ends in that request."""
@@ -282,7 +283,7 @@ class Engine:
             self._hand_over(request, pin)
         if isinstance(request, Generation):
             request.lease.busy = False
-        if request.counts:
+        if not request.is_part:
             self.counters.tokens_in += request.prompt
             self.counters.tokens_cached += request.usage.cached
         request.close()
@@ -292,7 +293,7 @@ class Engine:
         """The longer pin stays with the lease, if that is still open."""
         lease = request.lease
         kept = lease.pin.depth if lease.pin else -1
-        if self.reception.owns(lease) and pin.depth >= kept:
+        if self.reception.owns(lease) and not request.is_part and pin.depth >= kept:
             self.memory.hold(lease, pin)
         else:
             self.memory.tree.unpin(pin)

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any
 
 from ..grammars.errors import EspalierError
-from .checks import check_length, check_number, check_sampling
+from .checks import check_length, check_sampling, check_tokens
 from .errors import InvalidParameter, Overloaded, RequestAborted
 from .lease import Lease, LeaseTable, TokenChain
 from .messages import (
@@ -126,8 +126,7 @@ class Reception:
             if lease is None or lease.busy or command.request in self._open:
                 reason = "is not open" if lease is None else "is busy with another request"
                 raise InvalidParameter(f"lease {command.lease} {reason}", where="lease")
-            for token in command.tokens:
-                check_number("tokens", token, 0, self._engine.executor.vocabulary_size - 1)
+            check_tokens("tokens", command.tokens, self._engine.executor.vocabulary_size)
             lease.chain.extend(command.tokens)
             self._check_room()
             request = build(lease)
@@ -172,8 +171,8 @@ class Reception:
 
     def _new_choice(self, command: Choose, lease: Lease) -> Scoring:
         self._check_fit(len(lease.chain), max(map(len, command.choices), default=0))
-        for token in (token for choice in command.choices for token in choice):
-            check_number("choices", token, 0, self._engine.executor.vocabulary_size - 1)
+        for choice in command.choices:
+            check_tokens("choices", choice, self._engine.executor.vocabulary_size)
         job = ChoiceJob(command.request, lease, command.choices, len(lease.chain))
         job.head = self._scoring(job, lease.chain.copy(), job.first_tokens())
         return job.head
@@ -205,7 +204,6 @@ class Reception:
                 chain = head.chain.copy()
                 chain.extend(choice[:-1])
                 job.parts[index] = self._scoring(job, chain, job.rest(index))
-                job.parts[index].counts = False
         for part in job.parts.values():
             self._enqueue(part)
 

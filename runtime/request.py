@@ -50,7 +50,6 @@ class Request:
         self.waits_for: tuple[Request, tuple[Node, tuple[int, ...]]] | None = None
         self.parked_at: int | None = None
         self.open = True
-        self.counts = True  # in the engine's counters of prompt and cached tokens
         self.clocked = Clocked(now)
         self.usage = Usage(prompt=self.prompt)
 
@@ -84,6 +83,11 @@ class Request:
         """What came of the picks of that position."""
 
     @property
+    def is_part(self) -> bool:
+        """Of a larger request, whose lease and counters are not its own."""
+        return False
+
+    @property
     def complete(self) -> bool:
         """Nothing is left to compute or to draw."""
         return self.computed >= self.known
@@ -109,6 +113,10 @@ class Scoring(Request):
         self.targets = targets
         self.job = job
         self.scores: dict[int, tuple[float, ...]] = {}
+
+    @property
+    def is_part(self) -> bool:
+        return self is not self.job.head
 
     @property
     def reuse_limit(self) -> int:

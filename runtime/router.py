@@ -76,7 +76,7 @@ class Router:
 
     def _addressed(self, event: Event) -> list[tuple[Mailbox, Event | EspalierError]]:
         if isinstance(event, EngineStopped):
-            self._stopped = event.message
+            self._stopped = self._stopped or event.message  # the first cause is the true one
             return [(box, EngineFault(event.message, where="engine")) for box in self._boxes.values()]
         box = self._boxes.get(event.request)
         return [(box, event)] if box else []

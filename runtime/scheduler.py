@@ -162,7 +162,8 @@ class Scheduler:
             draft.done.append(request)
             return
         self._memory.enter(request, found)
-        self._memory.unhold(request.lease)
+        if not request.is_part:
+            self._memory.unhold(request.lease)  # its pages are pinned by the cursor now, and its tail may be covered
         self._claim(request)
         self._advance(request, draft, self._copy_partial(request, found, draft))
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from .answering import Cut, Writer
 from .branch import BranchId, Closing, GenerateSpec, Opening, Piece, Scores, Text, TokenIds
-from .checks import check_length, check_number, check_sampling
+from .checks import check_length, check_number, check_sampling, check_tokens
 from .errors import EngineFault, InvalidParameter, TemplateError
 from .generation import Generation, Started
 from .lease import TokenChain
@@ -268,8 +268,7 @@ class Session:
             state.tail.append(text)
 
     def _append_ids(self, state: _Branch, ids: Sequence[int]) -> None:
-        for id in ids:
-            check_number("tokens", id, 0, self._tokenizer.vocab_size - 1)
+        check_tokens("tokens", ids, self._tokenizer.vocab_size)
         self._flush(state)
         state.chain.extend(ids)
         state.text = state.text.append(self._decoded(ids))

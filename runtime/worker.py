@@ -14,7 +14,7 @@ import msgspec
 
 from .engine import Engine
 from .faults import pack
-from .messages import PROTOCOL_VERSION, Command, Event, Stop
+from .messages import PROTOCOL_VERSION, Command, EngineStopped, Event, Stop
 from .process_link import Boot, Channel, Hello, Ready, Refused
 
 # A step that is running when the parent goes away may end in this time; then the process ends anyway.
@@ -50,9 +50,14 @@ def serve(engine: Engine, channel: Channel) -> int:
         except OSError:
             engine.send(Stop())  # nobody is left to hear
 
-    engine.run(sink)
-    done.set()
-    channel.close()
+    try:
+        engine.run(sink)
+    except Exception as error:
+        sink((EngineStopped(f"the engine loop ended: {type(error).__name__}: {error}"),))
+        raise
+    finally:
+        done.set()
+        channel.close()
     return 0
 
 

@@ -275,6 +275,18 @@ def test_choices_are_scored_by_their_own_tokens_and_leave_the_lease_as_it_was() 
     assert bench.tokens(2) == expected_answer(PROMPT, 4, GREEDY)[0]
 
 
+def test_choices_leave_no_pin_behind() -> None:
+    bench = bench_with_leases(1)
+    bench.send(Choose(1, 1, PROMPT, ((2, 3, 4, 5, 6), (5, 6, 7))))
+    bench.run()
+    lease = bench.engine.reception._leases.get(1)
+    assert lease is not None
+    assert lease.pin is not None
+    assert lease.pin.depth == len(PROMPT)
+    bench.engine.memory.tree.evict(64)
+    assert bench.engine.memory.pool.cached == 8
+
+
 def test_the_chosen_text_is_cached() -> None:
     bench = bench_with_leases(1)
     bench.send(Choose(1, 1, PROMPT, ((2, 3, 4), (5, 6, 7))))
@@ -481,6 +493,21 @@ def test_a_broken_invariant_is_reported_and_contained() -> None:
     bench.send(generate(3, 1, ()))
     bench.run()
     assert bench.finished(3).usage.prompt >= 30
+
+
+def test_a_command_that_cannot_be_carried_out_is_reported_and_harms_nobody(monkeypatch: pytest.MonkeyPatch) -> None:
+    bench = bench_with_leases(1)
+    bench.send(generate(1, 1))
+
+    def broken(*arguments: object) -> None:
+        raise RuntimeError("lost")
+
+    monkeypatch.setattr(bench.engine.constraints, "forget", broken)
+    bench.send(Forget(3))
+    assert [str(fault) for fault in bench.faults] == ["lost"]
+    bench.faults.clear()
+    bench.run()
+    assert bench.tokens(1) == expected_answer(PROMPT, 4, GREEDY)[0]
 
 
 def test_matchers_are_closed_whatever_the_end() -> None:
