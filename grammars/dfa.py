@@ -107,6 +107,30 @@ def intersect(parts: Sequence[Dfa], meter: Meter) -> Dfa:
     return combine(parts, all, meter, all_of=True)
 
 
+def complement(dfa: Dfa, universe: Sequence[tuple[int, int]]) -> Dfa:
+    """The texts over `universe` that `dfa` does not accept; its edges must lie within the universe."""
+    sink = len(dfa.edges)
+    rows = [_filled(row, universe, sink) for row in dfa.edges]
+    rows.append(tuple((low, high, sink) for low, high in universe))
+    return trim(Dfa(tuple(rows), frozenset(range(sink + 1)) - dfa.finals))
+
+
+def _filled(row: Sequence[Edge], universe: Sequence[tuple[int, int]], sink: int) -> tuple[Edge, ...]:
+    """The row with its gaps leading to `sink`."""
+    out: list[Edge] = []
+    pending = list(row)
+    for low, high in universe:
+        while pending and pending[0][0] <= high:
+            edge = pending.pop(0)
+            if edge[0] > low:
+                out.append((low, edge[0] - 1, sink))
+            out.append(edge)
+            low = edge[1] + 1
+        if low <= high:
+            out.append((low, high, sink))
+    return tuple(out)
+
+
 def trim(dfa: Dfa) -> Dfa:
     """Without states that reach no final one, nor are reached; the start stays."""
     backward: list[list[int]] = [[] for _ in dfa.edges]

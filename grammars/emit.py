@@ -92,7 +92,9 @@ class Emitter:
     def _part(self, plan: ValuePlan, part: StringText | ListPlan | ObjectPlan | None, depth: int) -> int:
         self._keep.append(part or plan)
         if part is None:
-            return self._reserve(("scalar", id(plan), depth), lambda: self._scalar(plan, depth), plan.pointer)
+            # Scalars are shared by what they are: one rule for all plain strings of a schema.
+            key = ("scalar", self._spelled(plan, depth), tuple(map(id, plan.numbers)), tuple(map(id, plan.strings)))
+            return self._reserve(key, lambda: self._scalar(plan, depth), plan.pointer)
         if isinstance(part, StringText):
             return self._reserve((id(part),), lambda: self._counted(part, plan.pointer), plan.pointer)
         if isinstance(part, ListPlan):
@@ -123,12 +125,15 @@ class Emitter:
 
     def _scalars(self, plan: ValuePlan, depth: int) -> Dfa:
         """All scalars without a counter, and all spelled values, as one automaton."""
-        words: list[JsonValue] = [*plan.values, *plan.words]
-        texts = dict.fromkeys(spell(value, self.spacing, depth).encode() for value in words)
+        texts = self._spelled(plan, depth)
         parts = [*plan.numbers, *(quoted(text.body) for text in plan.strings if not text.counted)]
         if texts:
             parts.append(literals(texts, self.meter))
         return merged(parts, self.meter)
+
+    def _spelled(self, plan: ValuePlan, depth: int) -> tuple[bytes, ...]:
+        words: list[JsonValue] = [*plan.values, *plan.words]
+        return tuple(dict.fromkeys(spell(value, self.spacing, depth).encode() for value in words))
 
     def _counted(self, text: StringText, pointer: str) -> Rule:
         """A string whose length a register counts. A least length is checked where the body returns, before the

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from .dfa import Dfa, combine, intersect
+from . import charset
+from .dfa import Dfa, complement, intersect
 from .document import Document, pointer_of
 from .expand import Expander
 from .formats import REFUSED, STANDARD, format_dfa
@@ -11,7 +12,6 @@ from .keywords import refuse
 from .limits import Meter
 from .regex import compile_regex
 from .shape import Located, Places, Shape, shape_of
-from .strings import ANY_CHARACTERS
 
 # How far disjointness looks into properties of properties.
 _LOOK = 3
@@ -37,6 +37,7 @@ class Meaning:
         self._strict = strict
         self._shapes: dict[Places, Shape] = {}
         self._patterns: dict[str, Dfa] = {}
+        self._excluded: dict[str, Dfa] = {}
 
     @property
     def notes(self) -> tuple[str, ...]:
@@ -63,11 +64,15 @@ class Meaning:
             self._patterns[located.text] = compile_regex(located.text, self.meter, search=True, pointer=located.pointer)
         return self._patterns[located.text]
 
+    def _excluded_pattern(self, located: Located) -> Dfa:
+        if located.text not in self._excluded:
+            self._excluded[located.text] = complement(self.pattern(located), charset.ALL)
+        return self._excluded[located.text]
+
     def text_shapes(self, shape: Shape) -> list[Dfa]:
         """Automata that a string must all pass, beside its length."""
         found = [self.pattern(p) for p in shape.patterns]
-        for excluded in shape.excluded_patterns:
-            found.append(combine([ANY_CHARACTERS, self.pattern(excluded)], lambda v: v[0] and not v[1], self.meter))
+        found += [self._excluded_pattern(p) for p in shape.excluded_patterns]
         for located in shape.formats:
             if located.text not in STANDARD:
                 self._unknown_format(located)

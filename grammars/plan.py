@@ -109,6 +109,7 @@ class Planner:
         self._spacing = spacing
         self._plans: dict[tuple[Places, ...], ValuePlan] = {}
         self._lists: dict[Places, ListPlan] = {}
+        self._texts: dict[tuple[object, ...], StringText | None] = {}
         self._objects: dict[Places, ObjectPlan] = {}
         self._queue: list[tuple[tuple[Places, ...], ValuePlan]] = []
 
@@ -172,9 +173,12 @@ class Planner:
         shapes, most = self._meaning.text_shapes(shape), shape.most_length
         if most is not None and shape.least_length > most:
             return []
-        if not shapes:
-            return [free_text(shape.least_length, most, self._meter)]
-        text = shaped_text(shapes, shape.least_length, most, self._meter, shape.pointer)
+        # Automata are shared by what they say, so the same one is the same object: see Meaning.pattern.
+        key = (tuple(map(id, shapes)), shape.least_length, most)
+        if key not in self._texts:
+            self._texts[key] = (shaped_text(shapes, shape.least_length, most, self._meter, shape.pointer) if shapes
+                                else free_text(shape.least_length, most, self._meter))
+        text = self._texts[key]
         return [] if text is None else [text]
 
     def _list(self, shape: Shape) -> ListPlan:
@@ -249,7 +253,7 @@ class Planner:
                 values[places] = len(plan.free_values)
                 plan.free_values.append(self.plan(places, shape.pointer))
             plan.labels[state] = values[places]
-        plan.free, plan.labels = _relabel(keys, plan.labels)
+        plan.free, plan.labels = _relabel(keys, plan.labels) if patterns else (keys, plan.labels)
         self._finite_keys(plan)
 
     def _free_value(self, shape: Shape, matched: tuple[bool, ...]) -> Places:
@@ -265,7 +269,7 @@ class Planner:
 
     def _finite_keys(self, plan: ObjectPlan) -> None:
         """A few possible keys are better written in order: nothing must be remembered, and counts stay honest."""
-        if plan.free is None or plan.free.empty:
+        if plan.free is None or not plan.labels:
             plan.free = None
             return
         if longest(plan.free) is None:
@@ -278,6 +282,8 @@ class Planner:
 
 def _labelled(parts: list[Dfa], meter: Meter) -> tuple[Dfa, dict[int, tuple[bool, ...]]]:
     """The texts of the first part, with the verdicts of all parts for each final state."""
+    if len(parts) == 1:
+        return parts[0], dict.fromkeys(parts[0].finals, (True,))
     order: list[tuple[int, ...]] = []
 
     def step(states: tuple[int, ...]) -> list[tuple[int, int, tuple[int, ...]]]:

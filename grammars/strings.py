@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from . import charset
-from .dfa import Dfa, bounded, combine, intersect, longest, minimise, shortest
+from .dfa import Dfa, bounded, complement, intersect, longest, minimise, shortest
 from .errors import ConstraintTooLarge
 from .limits import Meter
 from .utf8 import ByteDfa, json_string, json_string_freely
@@ -81,6 +81,7 @@ def _counted(shape: Dfa, minimum: int, maximum: int | None, meter: Meter, where:
 
 def without(shape: Dfa, excluded: Dfa, meter: Meter) -> Dfa:
     """The texts of `shape` that `excluded` does not accept."""
-    return minimise(combine([shape, excluded], lambda verdict: verdict[0] and not verdict[1], meter))
+    rest = complement(excluded, charset.ALL)
+    return rest if shape is ANY_CHARACTERS else minimise(intersect([shape, rest], meter))
 
 

@@ -1,0 +1,72 @@
+"""Reading and spelling JSON: exact numbers, places of errors, no key twice, any nesting up to a limit."""
+
+from __future__ import annotations
+
+import json
+from decimal import Decimal
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from espalier.grammars.errors import ConstraintTooLarge, InvalidConstraint
+from espalier.grammars.json_text import identity, read_json, spell
+from espalier.grammars.limits import Limits
+
+SCALARS = st.none() | st.booleans() | st.integers() | st.text() | st.floats(allow_nan=False, allow_infinity=False)
+VALUES = st.recursive(SCALARS, lambda v: st.lists(v, max_size=4) | st.dictionaries(st.text(), v, max_size=4), max_leaves=12)
+
+
+@settings(max_examples=150, deadline=None)
+@given(VALUES, st.sampled_from(["compact", "spaced", "indented"]))
+def test_spelling_is_that_of_json_dumps(value: object, spacing: str) -> None:
+    styles = {"compact": {"separators": (",", ":")}, "spaced": {}, "indented": {"indent": 2}}
+    text = json.dumps(value, ensure_ascii=False, **styles[spacing])  # type: ignore[arg-type]
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return
+    read = read_json(text, Limits())
+    assert json.loads(spell(read, spacing)) == value  # type: ignore[arg-type]
+    assert spell(read, spacing) == text.replace("-0.0", "-0.0")  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(("text", "place"), [
+    ("", "line 1 column 1"),
+    ('{"a":1,\n "a":2}', "line 2 column 2"),
+    ('{"a" 1}', "line 1 column 6"),
+    ("[1,]", "line 1 column 4"),
+    ("[1 2]", "line 1 column 4"),
+    ("{,}", "line 1 column 2"),
+    ("[01]", "line 1 column 2"),
+    ("nul", "line 1 column 1"),
+    ("[NaN]", "line 1 column 2"),
+    ('"\\ud800"', "line 1 column 1"),
+    ('"a\nb"', "line 1 column 1"),
+    ("{} {}", "line 1 column 4"),
+    ("[[1]", "line 1 column 5"),
+    ('{"a":}', "line 1 column 6"),
+])
+def test_errors_name_line_and_column(text: str, place: str) -> None:
+    with pytest.raises(InvalidConstraint) as caught:
+        read_json(text, Limits())
+    assert caught.value.where == place
+
+
+def test_numbers_are_kept_exactly() -> None:
+    assert read_json("[9007199254740993, 0.1, 1e-8]", Limits()) == [9007199254740993, Decimal("0.1"), Decimal("1e-8")]
+
+
+def test_depth_and_size_are_limits_and_no_crash() -> None:
+    assert read_json("[" * 1000 + "]" * 1000, Limits()) is not None
+    for limits in (Limits(), Limits(source_bytes=10)):
+        with pytest.raises(ConstraintTooLarge):
+            read_json("[" * 100_000 + "]" * 100_000, limits)
+
+
+def test_equality_is_that_of_json_schema() -> None:
+    assert identity(1) == identity(Decimal("1.0"))
+    assert identity(True) != identity(1)
+    assert identity({"a": 1, "b": [2]}) == identity({"b": [Decimal("2.0")], "a": 1})
+    assert identity("1") != identity(1)
+    assert identity(None) != identity("null")
