@@ -22,17 +22,16 @@ MOST_DEPTH = 600
 DRAINED_LIMITS = 16
 
 
-async def read_json(request: Request, settings: Settings) -> Json:
-    """The parsed body. Only `application/json` is read: a foreign web page cannot send that without asking first."""
+async def read_body(request: Request, settings: Settings) -> bytes:
+    """Only `application/json` is read: a foreign web page cannot send that without asking first."""
     _check_type(request.headers.get("content-type", ""))
     try:
         async with asyncio.timeout(settings.body_seconds):
-            raw = await _read(request, settings.body_bytes)
+            return await _read(request, settings.body_bytes)
     except TimeoutError:
         raise BodyTooSlow(f"the body did not arrive in {settings.body_seconds:g} seconds") from None
     except ClientDisconnect:
         raise ClientGone from None
-    return parse(raw)
 
 
 def parse(raw: bytes) -> Json:

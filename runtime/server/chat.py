@@ -22,7 +22,7 @@ from starlette.responses import Response
 from ...grammars.constraint import AnyObject, Constraint, JsonSchema
 from ..branch import GenerateSpec
 from ..errors import PromptTooLong, UnknownModel
-from .body import read_json
+from .body import parse, read_body
 from .contract import ChatRuntime, Generation
 from .errors import Problem, problem_of
 from .gate import Gate
@@ -44,6 +44,7 @@ from .settings import Settings
 from .stream import DONE, EventStream, event
 
 LOG = logging.getLogger("espalier.server")
+SMALL_BODY = 64 << 10  # bytes; what takes longer to parse is parsed off the loop, which other streams need
 MOST_HEADER = 2048
 LEAST_TOP_P = 1e-9  # OpenAI takes 0, a sampler needs something to choose from
 SCHEMA_ENCODER = msgspec.json.Encoder(decimal_format="number")
@@ -58,7 +59,7 @@ class ChatService:
 
     async def chat(self, request: Request) -> Response:
         watch = self._metrics.watch()
-        chat = parse_chat(await read_json(request, self._settings))
+        chat = await self._read(request)
         if chat.model != self._runtime.model_name:
             raise UnknownModel(
                 "there is no model of this name here", where="model", fix=f"Use {self._runtime.model_name!r}."
@@ -68,6 +69,12 @@ class ChatService:
             return self._stream(request, chat, watch, headers)
         reply = await self._gate.attend(self._whole(chat, watch), request.receive)
         return Response(msgspec.json.encode(reply), media_type="application/json", headers=headers)
+
+    async def _read(self, request: Request) -> ChatRequest:
+        raw = await read_body(request, self._settings)
+        if len(raw) <= SMALL_BODY:
+            return parse_chat(parse(raw))
+        return await asyncio.to_thread(lambda: parse_chat(parse(raw)))
 
     async def _headers(self, chat: ChatRequest) -> dict[str, str]:
         """Compiles the constraint, so that a bad one is refused before a stream begins, whatever the queue."""

@@ -10,7 +10,7 @@ import difflib
 from decimal import Decimal
 from typing import Annotated, Literal
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, BeforeValidator, ConfigDict, FailFast, Field, ValidationError
 from pydantic_core import ErrorDetails
 
 from ..errors import InvalidParameter
@@ -52,7 +52,7 @@ class TextPart(_Form):
 
 class ChatMessage(_Form):
     role: Literal["developer", "system", "user", "assistant"]
-    content: Annotated[list[TextPart], BeforeValidator(_as_parts), Field(min_length=1, max_length=1024)]
+    content: Annotated[list[TextPart], FailFast(), Field(min_length=1, max_length=1024), BeforeValidator(_as_parts)]
     name: None = None
     refusal: None = None
     annotations: None = None
@@ -89,7 +89,7 @@ class StreamOptions(_Form):
 
 class ChatRequest(_Form):
     model: str
-    messages: Annotated[list[ChatMessage], Field(min_length=1, max_length=4096)]
+    messages: Annotated[list[ChatMessage], FailFast(), Field(min_length=1, max_length=4096)]
     max_tokens: Annotated[int, Field(ge=1, le=MOST_TOKENS)] | None = None
     max_completion_tokens: Annotated[int, Field(ge=1, le=MOST_TOKENS)] | None = None
     temperature: Annotated[Fraction, Field(ge=0, le=2)] | None = None
