@@ -95,27 +95,27 @@ def optimum(prompts: list[list[int]]) -> int:
     return sum(map(len, prompts)) - len(nodes)
 
 
-def show_records(console: Console, results: list[esp.BatchResult]) -> None:
+def show_records(console: Console, results: list[esp.State]) -> None:
     table = Table(title="Records")
     for name in Record.model_fields:
         table.add_column(name, overflow="fold")
     for result in results:
         if result.ok:
             table.add_row(*(", ".join(value) if isinstance(value, list) else str(value)
-                            for value in result.value.model_dump().values()))
+                            for value in result.result.model_dump().values()))
         else:
             table.add_row(f"failed: {result.error}", *[""] * (len(Record.model_fields) - 1))
     console.print(table)
 
 
-def count_valid(results: list[esp.BatchResult]) -> int:
+def count_valid(results: list[esp.State]) -> int:
     """How many texts, as generated, the judge accepts."""
     judge = jsonschema.Draft202012Validator(Record.model_json_schema())
-    return sum(result.ok and judge.is_valid(json.loads(result.state.raw("record"))) for result in results)
+    return sum(result.ok and judge.is_valid(json.loads(result.raw("record"))) for result in results)
 
 
-def show_figures(console: Console, results: list[esp.BatchResult], prompts: list[list[int]], seconds: float) -> None:
-    usages = [result.state.usage for result in results if result.ok]
+def show_figures(console: Console, results: list[esp.State], prompts: list[list[int]], seconds: float) -> None:
+    usages = [result.usage for result in results if result.ok]
     total = {name: sum(getattr(usage, name) for usage in usages)
              for name in ("prompt", "cached", "computed", "generated", "forced")}
     best = optimum(prompts)
