@@ -12,6 +12,7 @@ import torch
 from . import attention, copy_slots, embedding, gated_silu, gather_rows, linear, rms_norm, rope_write, sample
 from .base import Device, Implementation, KernelError, Mode
 from .layout import Batch, PagedCache
+from .linear import Groups, Matrix
 from .sample import Draws, Picks
 
 Tensor = torch.Tensor
@@ -35,8 +36,8 @@ class Kernels:
 
     embed: Callable[[Tensor, Tensor], Tensor]
     add_rms_norm: Callable[[Tensor, Tensor | None, Tensor, float], Tensor]
-    pack_linear: Callable[[Tensor], Tensor]
-    linear: Callable[[Tensor, Tensor], Tensor]
+    pack_linear: Callable[[Tensor, Groups | None], Matrix]
+    linear: Callable[[Tensor, Matrix], Tensor]
     rope_write: Callable[[Tensor, Tensor, Tensor, Tensor, Tensor, Batch], Tensor]
     attend: Callable[[Tensor, Tensor, Tensor, Batch, float], Tensor]
     gated_silu: Callable[[Tensor], Tensor]

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import torch
 
 from ...kernels.layout import Batch, PagedCache
+from ...kernels.linear import Matrix
 from ...kernels.registry import Kernels
 from .config import LlamaConfig
 
@@ -15,27 +16,26 @@ Tensor = torch.Tensor
 
 @dataclass(frozen=True, slots=True)
 class Block:
-    """qkv, out, gate_up, down: matrices as `pack_linear` returns them; qkv is [q; k; v] and gate_up is [gate; up], in
-    one product each. attention_norm, ffn_norm: [width]."""
+    """qkv is [q; k; v] and gate_up is [gate; up], one product each. attention_norm, ffn_norm: [width]."""
 
     attention_norm: Tensor
-    qkv: Tensor
-    out: Tensor
+    qkv: Matrix
+    out: Matrix
     ffn_norm: Tensor
-    gate_up: Tensor
-    down: Tensor
+    gate_up: Matrix
+    down: Matrix
 
 
 @dataclass(frozen=True, slots=True)
 class Llama:
-    """embedding: [vocab, width]. head: packed, the embedding again when tied. cos, sin: [context, head_dim / 2]."""
+    """embedding: [vocab, width]. head: the embedding again when tied. cos, sin: [context, head_dim / 2]."""
 
     config: LlamaConfig
     kernels: Kernels
     embedding: Tensor
     blocks: tuple[Block, ...]
     norm: Tensor
-    head: Tensor
+    head: Matrix
     cos: Tensor
     sin: Tensor
 

@@ -4,23 +4,60 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
+from typing import Protocol
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 
 from ...kernels.base import Device
+from ...kernels.linear import GROUP, Groups, Matrix
 from ...kernels.registry import Kernels, kernels
 from ...kernels.rope_write import rope_table
 from ..config import EngineConfig
 from ..gguf import GGUFFile
-from ..weights import check_llama_tensors, llama_tensor
+from ..gguf_types import Q4_0, Q4_1
+from ..weights import check_llama_tensors, llama_tensor, permuted_heads, unpermute_rows
 from .config import LlamaConfig, llama_config
 from .llama import Block, Llama
 
 DTYPES = {"float32": torch.float32, "bfloat16": torch.bfloat16}
 
-Read = Callable[[str], NDArray[np.float32]]
+
+class Source(Protocol):
+    """Tensors by the names that GGUF gives them, q and k rows in the order of half-rotation RoPE."""
+
+    def tensor(self, name: str) -> NDArray[np.float32]: ...
+
+    def groups(self, name: str) -> Groups | None:
+        """The tensor in 4 bits when it is stored so, else None."""
+
+
+class GGUFSource:
+    def __init__(self, gguf: GGUFFile, config: LlamaConfig) -> None:
+        self._gguf = gguf
+        self._config = config
+
+    def tensor(self, name: str) -> NDArray[np.float32]:
+        return llama_tensor(self._gguf, name)
+
+    def groups(self, name: str) -> Groups | None:
+        info = self._gguf.info(name)
+        if info.type not in (Q4_0, Q4_1):
+            return None
+        rows = self._gguf.raw(name).reshape(info.shape[0], -1)
+        heads = permuted_heads(self._config, name)
+        blocks = (unpermute_rows(rows, heads) if heads else rows).reshape(info.shape[0], -1, info.type.size)
+        scale = _halves(blocks, 0)
+        offset = _halves(blocks, 2) if info.type == Q4_1 else -8 * scale
+        nibbles = blocks[:, :, -GROUP // 2 :]
+        codes = np.concatenate((nibbles & 15, nibbles >> 4), axis=-1).reshape(info.shape)
+        return Groups(*(torch.from_numpy(array) for array in (codes, scale, offset)))
+
+
+def _halves(blocks: NDArray[np.uint8], at: int) -> NDArray[np.float32]:
+    """The float16 at byte `at` of every block: [rows, blocks] float32."""
+    return np.ascontiguousarray(blocks[:, :, at : at + 2]).view("<f2")[..., 0].astype(np.float32)
 
 
 def load_model(path: str | Path, config: EngineConfig, device: Device = "cpu") -> Llama:
@@ -30,15 +67,17 @@ def load_model(path: str | Path, config: EngineConfig, device: Device = "cpu") -
     check_llama_tensors(gguf, shape)
     dtype = DTYPES[config.dtype]
     ops = kernels(device, dtype, "exact" if config.exact else "fast")
-    return build_llama(shape, lambda name: llama_tensor(gguf, name), ops, dtype, torch.device(device))
+    return build_llama(shape, GGUFSource(gguf, shape), ops, dtype, torch.device(device))
 
 
-def build_llama(config: LlamaConfig, read: Read, ops: Kernels, dtype: torch.dtype, device: torch.device) -> Llama:
-    """read: float32 tensor of a name as GGUF names it, q and k rows in the order of half-rotation RoPE."""
-
+def build_llama(config: LlamaConfig, source: Source, ops: Kernels, dtype: torch.dtype, device: torch.device) -> Llama:
     def tensor(*names: str) -> torch.Tensor:
-        parts = [torch.from_numpy(read(name)).to(dtype=dtype, device=device) for name in names]
+        parts = [torch.from_numpy(source.tensor(name)).to(dtype=dtype, device=device) for name in names]
         return torch.cat(parts) if len(parts) > 1 else parts[0]
+
+    def matrix(*names: str) -> Matrix:
+        groups = _joined([source.groups(name) for name in names]) if dtype == torch.bfloat16 else None
+        return ops.pack_linear(tensor(*names), groups)
 
     with torch.inference_mode():
         embedding = tensor("token_embd.weight")
@@ -47,23 +86,34 @@ def build_llama(config: LlamaConfig, read: Read, ops: Kernels, dtype: torch.dtyp
             config=config,
             kernels=ops,
             embedding=embedding,
-            blocks=tuple(_block(f"blk.{layer}.", tensor, ops) for layer in range(config.layers)),
+            blocks=tuple(_block(f"blk.{layer}.", tensor, matrix) for layer in range(config.layers)),
             norm=tensor("output_norm.weight"),
-            head=ops.pack_linear(embedding if config.tied else tensor("output.weight")),
+            head=ops.pack_linear(embedding, None) if config.tied else matrix("output.weight"),
             cos=cos.to(device),
             sin=sin.to(device),
         )
 
 
-def _block(prefix: str, tensor: Callable[..., torch.Tensor], ops: Kernels) -> Block:
-    def matrix(*names: str) -> torch.Tensor:
-        return ops.pack_linear(tensor(*(f"{prefix}{name}.weight" for name in names)))
+def _joined(parts: list[Groups | None]) -> Groups | None:
+    """One above the other; None when a part is not in 4 bits."""
+    found = [part for part in parts if part is not None]
+    if len(found) < len(parts):
+        return None
+    codes, scale, offset = (
+        torch.cat([getattr(part, field) for part in found]) for field in ("codes", "scale", "offset")
+    )
+    return Groups(codes, scale, offset)
+
+
+def _block(prefix: str, tensor: Callable[..., torch.Tensor], matrix: Callable[..., Matrix]) -> Block:
+    def names(*parts: str) -> list[str]:
+        return [f"{prefix}{part}.weight" for part in parts]
 
     return Block(
-        attention_norm=tensor(f"{prefix}attn_norm.weight"),
-        qkv=matrix("attn_q", "attn_k", "attn_v"),
-        out=matrix("attn_output"),
-        ffn_norm=tensor(f"{prefix}ffn_norm.weight"),
-        gate_up=matrix("ffn_gate", "ffn_up"),
-        down=matrix("ffn_down"),
+        attention_norm=tensor(*names("attn_norm")),
+        qkv=matrix(*names("attn_q", "attn_k", "attn_v")),
+        out=matrix(*names("attn_output")),
+        ffn_norm=tensor(*names("ffn_norm")),
+        gate_up=matrix(*names("ffn_gate", "ffn_up")),
+        down=matrix(*names("ffn_down")),
     )

@@ -15,7 +15,7 @@ SHAPES = [(960, 576), (576, 1536), (33, 40), (7, 5)]
 def test_fast_and_exact_agree_with_the_reference(dtype: torch.dtype, n: int, k: int, rows: int) -> None:
     torch.manual_seed(k)
     x, weight = torch.randn(rows, k).to(dtype), (torch.randn(n, k) / k**0.5).to(dtype)
-    packed, expected = linear.pack(weight), linear.reference(x, weight)
+    packed, expected = linear.pack(weight), linear.reference(x, linear.keep(weight))
     tolerance = 1e-5 if dtype == torch.float32 else 2e-2
     torch.testing.assert_close(linear.fast(x, packed), expected, rtol=tolerance, atol=tolerance)
     torch.testing.assert_close(linear.fast(x, linear.keep(weight)), expected, rtol=tolerance, atol=tolerance)
@@ -38,3 +38,22 @@ def test_no_rows_give_no_rows() -> None:
     packed = linear.pack(torch.randn(12, 8))
     assert linear.fast(torch.empty(0, 8), packed).shape == (0, 12)
     assert linear.exact(torch.empty(0, 8), packed).shape == (0, 12)
+
+
+@pytest.mark.parametrize("rows", range(1, linear.FEW + 2))
+@pytest.mark.parametrize(("n", "k"), [(48, 64), (33, 64)])
+def test_few_rows_over_four_bits_give_the_same_product(rows: int, n: int, k: int) -> None:
+    torch.manual_seed(rows)
+    codes = torch.randint(0, 16, (n, k), dtype=torch.uint8)
+    scale, offset = torch.rand(n, k // linear.GROUP) * 0.02, torch.randn(n, k // linear.GROUP) * 0.02
+    wide_scale, wide_offset = (x.repeat_interleave(linear.GROUP, 1) for x in (scale, offset))
+    weight = wide_scale * codes + wide_offset
+    matrix = linear.pack(weight.bfloat16(), linear.Groups(codes, scale, offset))
+    x = torch.randn(rows, k).bfloat16()
+    assert (matrix.codes is None) == (n % 16 != 0)
+    torch.testing.assert_close(linear.fast(x, matrix).float(), x.float() @ weight.T, rtol=2e-2, atol=2e-2)
+
+
+def test_float32_keeps_to_the_dense_weight() -> None:
+    groups = linear.Groups(torch.zeros(16, 32, dtype=torch.uint8), torch.ones(16, 1), torch.ones(16, 1))
+    assert linear.pack(torch.ones(16, 32), groups).codes is None

@@ -39,17 +39,17 @@ def plain_llama(model: Llama, tokens: list[int]) -> torch.Tensor:
         return torch.cat((a * cos - b * sin, b * cos + a * sin), -1).transpose(0, 1)
 
     for block in model.blocks:
-        qkv = norm(x, block.attention_norm) @ block.qkv.to_dense().T
+        qkv = norm(x, block.attention_norm) @ block.qkv.dense.to_dense().T
         q, k, v = qkv.split([width * config.head_dim for width in (config.heads, config.kv_heads, config.kv_heads)], 1)
         q, k = rope(q), rope(k).repeat_interleave(config.heads // config.kv_heads, 0)
         v = v.unflatten(1, (-1, config.head_dim)).transpose(0, 1).repeat_interleave(len(q) // config.kv_heads, 0)
         scores = (q @ k.transpose(1, 2) / config.head_dim**0.5).masked_fill(
             torch.ones(len(tokens), len(tokens)).triu(1).bool(), -torch.inf
         )
-        x = x + (scores.softmax(-1) @ v).transpose(0, 1).flatten(1) @ block.out.to_dense().T
-        gate, up = (norm(x, block.ffn_norm) @ block.gate_up.to_dense().T).chunk(2, -1)
-        x = x + (torch.nn.functional.silu(gate) * up) @ block.down.to_dense().T
-    return norm(x, model.norm) @ model.head.to_dense().T
+        x = x + (scores.softmax(-1) @ v).transpose(0, 1).flatten(1) @ block.out.dense.to_dense().T
+        gate, up = (norm(x, block.ffn_norm) @ block.gate_up.dense.to_dense().T).chunk(2, -1)
+        x = x + (torch.nn.functional.silu(gate) * up) @ block.down.dense.to_dense().T
+    return norm(x, model.norm) @ model.head.dense.to_dense().T
 
 
 @pytest.mark.parametrize("exact", [True, False])
@@ -171,12 +171,16 @@ def test_the_real_models_exact_bits_do_not_depend_on_chunks_or_batch(
 
 
 @pytest.mark.model
+@pytest.mark.parametrize("chunk", [1, 4, 30])
 def test_the_real_model_in_bfloat16_stays_close(
-    smollm2_path: Path, smollm2: Llama, reference: dict[str, Any]
+    smollm2_path: Path, smollm2: Llama, reference: dict[str, Any], chunk: int
 ) -> None:
+    """In chunks small enough for the 4-bit weights and in larger ones."""
     config = EngineConfig(threads=1, pages=64)
     text = prompts(reference)[5]["prompt_ids"]
-    fast = Driver(TorchExecutor(load_model(smollm2_path, config), config), config.page).whole(text, (5, 30))
+    model = load_model(smollm2_path, config)
+    assert all(block.down.codes is not None for block in model.blocks)
+    fast = Driver(TorchExecutor(model, config), config.page).whole(text, range(chunk, len(text), chunk))
     exact_config = EngineConfig(dtype="float32", exact=True, threads=1, pages=64)
     exact = Driver(TorchExecutor(smollm2, exact_config), config.page).whole(text).log_softmax(-1)
     divergence = (exact.exp() * (exact - fast.float().log_softmax(-1))).sum(-1)

@@ -9,6 +9,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
+from espalier.kernels.linear import Groups
 from espalier.kernels.registry import kernels
 from espalier.runtime.config import EngineConfig
 from espalier.runtime.models.config import LlamaConfig
@@ -29,18 +30,26 @@ def tiny_config(**fields: object) -> EngineConfig:
     return EngineConfig(**({"page": 8, "pages": 96, "dtype": "float32", "exact": True, "threads": 1} | fields))  # type: ignore[arg-type]
 
 
+class RandomWeights:
+    """A source whose matrices are not stored in 4 bits."""
+
+    def __init__(self, seed: int) -> None:
+        rng = np.random.default_rng(seed)
+        self._shapes = llama_shapes(SHAPE)
+        self._values = {name: rng.normal(0, 1, shape) for name, shape in self._shapes.items()}
+
+    def tensor(self, name: str) -> NDArray[np.float32]:
+        values, shape = self._values[name], self._shapes[name]
+        return (values / shape[-1] ** 0.5 if len(shape) == 2 else values * 0.1 + 1).astype(np.float32)
+
+    def groups(self, name: str) -> Groups | None:
+        return None
+
+
 def tiny_llama(config: EngineConfig, seed: int = 0) -> Llama:
-    rng = np.random.default_rng(seed)
-    shapes = llama_shapes(SHAPE)
-    weights = {name: rng.normal(0, 1, shape) for name, shape in shapes.items()}
-
-    def read(name: str) -> NDArray[np.float32]:
-        values = weights[name] / shapes[name][-1] ** 0.5 if len(shapes[name]) == 2 else weights[name] * 0.1 + 1
-        return values.astype(np.float32)
-
     dtype = DTYPES[config.dtype]
-    return build_llama(SHAPE, read, kernels("cpu", dtype, "exact" if config.exact else "fast"), dtype,
-                       torch.device("cpu"))
+    ops = kernels("cpu", dtype, "exact" if config.exact else "fast")
+    return build_llama(SHAPE, RandomWeights(seed), ops, dtype, torch.device("cpu"))
 
 
 class Driver:
