@@ -6,9 +6,7 @@ is cut before a stop string. What a branch computed before counts as cached, in 
 
 from __future__ import annotations
 
-import asyncio
 import itertools
-import threading
 from collections.abc import AsyncGenerator, Callable, Iterator, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass
@@ -16,6 +14,7 @@ from typing import Literal, TypeVar
 
 from ...grammars.constraint import Choices
 from ..errors import BranchClosed, ProgramError
+from ..loop import ended
 from ..model import Model
 from .base import Answer, Branch, Chunk, GenerateSpec, Piece, RoleClose, RoleOpen, Scores, Usage
 
@@ -26,7 +25,7 @@ class Gate:
     """Holds an operation of a script until it is opened."""
 
     def __init__(self) -> None:
-        self._reached = threading.Event()
+        self._reached: Future[None] = Future()
         self._opened: Future[None] = Future()
 
     def open(self) -> None:
@@ -34,12 +33,17 @@ class Gate:
 
     def wait_reached(self, timeout: float = 30.0) -> None:
         """Block until an operation stands here. Raises TimeoutError (seconds)."""
-        if not self._reached.wait(timeout):
-            raise TimeoutError("no operation came to the gate")
+        self._reached.result(timeout)
+
+    async def reached(self) -> None:
+        """`wait_reached` for coroutines."""
+        await ended(self._reached)
 
     async def passed(self) -> None:
-        self._reached.set()
-        await asyncio.shield(asyncio.wrap_future(self._opened))
+        """Stand at the gate until it is open."""
+        if not self._reached.done():
+            self._reached.set_result(None)
+        await ended(self._opened)
 
 
 @dataclass(frozen=True, slots=True)

@@ -195,3 +195,37 @@ def test_programs_nested_through_plain_and_async_bodies_never_wait_for_each_othe
 
     states = outer.run_batch([(k,) for k in range(6)], backend=script(lambda asked: asked.text), concurrency=1)
     assert [state.result for state in states] == [[f"{k}", f"{k + 1}"] for k in range(6)]
+
+
+def test_branches_are_awaited_together_with_the_tools_of_asyncio(script: Script) -> None:
+    gates = [Gate() for _ in range(3)]
+
+    async def open_backwards() -> None:
+        for gate in gates:
+            await gate.reached()
+        for gate in reversed(gates):
+            gate.open()
+
+    @esp.function
+    async def program(s: esp.AsyncState) -> list[object]:
+        forks = s.fork(3)
+        forks += str
+        *values, _ = await asyncio.gather(*(branch.gen("x") for branch in forks), open_backwards())
+        return values
+
+    model = script(lambda asked: Reply((f"v{asked.text}",), gates[int(asked.text)]))
+    assert program.run(backend=model).result == ["v0", "v1", "v2"]
+
+
+def test_a_reader_that_gives_up_does_not_stop_the_operation(script: Script) -> None:
+    gate = Gate()
+
+    @esp.function
+    async def program(s: esp.AsyncState) -> object:
+        s += esp.gen("x")
+        with pytest.raises(TimeoutError):
+            await asyncio.wait_for(s.get("x"), 0)
+        gate.open()
+        return await s.get("x")
+
+    assert program.run(backend=script([Reply(("v",), gate)])).result == "v"

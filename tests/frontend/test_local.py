@@ -8,7 +8,7 @@ import pytest
 import espalier as esp
 from espalier.frontend.backends.local import LocalModel
 from espalier.runtime.config import EngineConfig
-from espalier.runtime.errors import EmptyPrompt, PromptTooLong
+from espalier.runtime.errors import EmptyPrompt, PromptTooLong, UnknownModel
 from tests.fakes import ByteTokenizer, ScriptedModel, scripted_runtime
 
 SCRIPTS = {"assistant: ": "green", "green!": " no", "[0]": "zero", "[1]": "one", "go:": "a stop b"}
@@ -129,3 +129,8 @@ def test_cancelling_frees_what_was_held(fork: bool) -> None:
         asyncio.run(main())
         after = endless.stats()
         assert (after.pages_held, after.running, after.waiting) == (0, 0, 0)
+
+
+def test_a_model_that_does_not_exist_is_a_typed_error() -> None:
+    with pytest.raises(UnknownModel):
+        esp.local("no-such-model")
