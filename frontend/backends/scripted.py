@@ -19,6 +19,7 @@ from ..model import Model
 from .base import Answer, Branch, Chunk, GenerateSpec, Piece, RoleClose, RoleOpen, Scores, Usage
 
 T = TypeVar("T")
+Kind = Literal["open", "branch", "extend", "fork", "generate", "choose", "prefill", "release", "close"]
 
 
 class Gate:
@@ -69,7 +70,7 @@ class Asked:
 class Operation:
     """What a session was asked. text: what an extend brought or a generation answered."""
 
-    kind: Literal["open", "branch", "extend", "fork", "generate", "choose", "prefill", "release", "close"]
+    kind: Kind
     session: int
     branch: Branch = -1
     text: str = ""
@@ -224,11 +225,7 @@ class ScriptedSession:
     def _append(self, branch: Branch, text: str) -> None:
         self._model.live[branch] = self._text(branch) + text
 
-    def _note(
-        self,
-        kind: Literal["open", "branch", "extend", "fork", "generate", "choose", "prefill", "release", "close"],
-        branch: Branch = -1, text: str = "", count: int = 0,
-    ) -> None:
+    def _note(self, kind: Kind, branch: Branch = -1, text: str = "", count: int = 0) -> None:
         self._model.operations.append(Operation(kind, self._number, branch, text, count))
 
 

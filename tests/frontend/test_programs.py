@@ -31,15 +31,24 @@ def test_text_messages_and_result_of_a_run(script: Script) -> None:
     assert state.error is None
 
 
-def test_no_text_is_sent_twice_and_adjacent_literals_are_one(script: Script) -> None:
+def test_no_text_is_sent_twice(script: Script) -> None:
     model = script(["green"])
     describe.run(subject="a pear", backend=model)
     sent = [operation.text for operation in model.operations if operation.kind == "extend"]
-    assert sent == [
-        "<system>You describe things.</system><user>Describe a pear</user><assistant>It is ", ".</assistant>",
-    ] or "".join(sent) == (
+    assert "".join(sent) == (
         "<system>You describe things.</system><user>Describe a pear</user><assistant>It is .</assistant>"
     )
+
+
+def test_literals_of_one_expression_are_sent_at_once(script: Script) -> None:
+    @esp.function
+    def program(s: esp.State) -> None:
+        s += esp.system("a") + "b" + "c" + esp.gen() + "d" + esp.user("e")
+
+    model = script(["x"])
+    program.run(backend=model)
+    sent = [operation.text for operation in model.operations if operation.kind == "extend"]
+    assert sent == ["<system>a</system>bc", "d<user>e</user>"]
 
 
 def test_call_form_and_context_form_of_roles_are_the_same_program(script: Script) -> None:
