@@ -16,7 +16,7 @@ PARENT, RETURN, REGISTER, DEPTH, USED = 0, 1, 2, 3, 4  # columns of `nodes`
 
 _table = types.int32[:, ::1]
 _slots = types.int32[::1]
-ARENA_TYPE = types.Tuple((_table, types.int64[::1], _slots, _table, _slots, _table, _slots, types.int64[::1]))
+ARENA_TYPE = types.Tuple((_table, types.int64[::1], _slots, _table, _slots, _table, _slots, types.int64[::1]))  # type: ignore[no-untyped-call]
 _i8 = types.int64
 
 
@@ -139,11 +139,11 @@ class Arena:
         self.kernel[3][1] = (0, 0, 0)
 
     @staticmethod
-    def _nodes(size: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:  # type: ignore[type-arg]
+    def _nodes(size: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         return np.zeros((size, 5), np.int32), np.zeros(size, np.int64), np.zeros(4 * size, np.int32)
 
     @staticmethod
-    def _pairs(size: int) -> tuple[np.ndarray, np.ndarray]:  # type: ignore[type-arg]
+    def _pairs(size: int) -> tuple[np.ndarray, np.ndarray]:
         return np.zeros((size, 3), np.int32), np.zeros(4 * size, np.int32)
 
     def mark(self) -> tuple[int, int, int]:

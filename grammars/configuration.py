@@ -121,11 +121,13 @@ class Explorer:
         """
         with self._lock:
             text = np.frombuffer(self._vocabulary.tokens[token], np.uint8)
-            mark = self._arena.mark()
-            count = self._retried(mark, lambda: self._advance(configuration, text))
-            if count == 0:
-                self._arena.undo_to(mark)
-            successor = self._intern(count) if count else None
+            mark, successor = self._arena.mark(), None
+            try:
+                count = self._retried(mark, lambda: self._advance(configuration, text))
+                successor = self._intern(count) if count else None
+            finally:
+                if successor is None:
+                    self._arena.undo_to(mark)
             configuration.next[token] = successor
             return successor
 

@@ -74,7 +74,7 @@ class Signatures:
         registers = np.arange(register, last + 1)
         columns = np.minimum(registers, low) + np.maximum(0, registers - plateau)
         shapes, nearest = self._profile(rule)
-        return shapes[columns].tobytes() + (nearest[columns] - nearest[columns[0]]).tobytes()
+        return bytes(shapes[columns].tobytes() + (nearest[columns] - nearest[columns[0]]).tobytes())
 
     def _profile(self, rule: int) -> tuple[Any, Any]:
         """(shape id, least distance) of each column of a rule. Equal shapes: equal distances up to that least one."""

@@ -31,7 +31,7 @@ CALLEE, BACK, ON_RETURN, CALLED_RULE = 0, 1, 2, 3
 
 _i8 = types.int64
 _i4, _i44, _u1, _u11 = types.int32[::1], types.int32[:, ::1], types.uint8[::1], types.uint8[:, ::1]
-TABLES_TYPE = types.Tuple((_u1, _i44, _i44, _i44, _i44, _i44, _u11, _i4, _i4, _u1))
+TABLES_TYPE = types.Tuple((_u1, _i44, _i44, _i44, _i44, _i44, _u11, _i4, _i4, _u1))  # type: ignore[no-untyped-call]
 
 
 class Tables(NamedTuple):

@@ -13,7 +13,7 @@ Int32s = npt.NDArray[np.int32]
 Bytes = npt.NDArray[np.uint8]
 
 _i4, _u1, _i8 = types.int32[::1], types.uint8[::1], types.int64[::1]
-TRIE_TYPE = types.Tuple((_u1, _i4, _i4, _i4, _i4))
+TRIE_TYPE = types.Tuple((_u1, _i4, _i4, _i4, _i4))  # type: ignore[no-untyped-call]
 
 
 class Trie(NamedTuple):

@@ -1,0 +1,101 @@
+"""The mask table: rows interned, pinned rows never given away, growth within the budget."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from espalier.grammars.errors import ConstraintTooLarge
+from espalier.grammars.rows import MaskTable
+from espalier.grammars.vocabulary import Vocabulary
+
+from .drawn import json_grammar
+from .engine import allowed, bind
+
+
+def _words(table, *bits):
+    words = np.zeros(table.words, np.uint32)
+    for bit in bits:
+        words[bit >> 5] |= np.uint32(1 << (bit & 31))
+    return words
+
+
+def test_row_0_allows_every_id_and_no_padding_bit():
+    table = MaskTable(70)
+    assert table.array.dtype == np.int32
+    assert table.array.shape[1] == 3
+    assert [int(w) & 0xFFFFFFFF for w in table.array[0]] == [0xFFFFFFFF, 0xFFFFFFFF, 0x3F]
+
+
+def test_equal_masks_are_one_row():
+    table = MaskTable(70)
+    assert table.add(_words(table, 1, 65)).index == table.add(_words(table, 1, 65)).index
+    assert table.add(_words(table, 2)).index != table.add(_words(table, 1, 65)).index
+
+
+def test_growing_keeps_the_rows_and_is_announced():
+    table = MaskTable(64, byte_budget=1 << 16)
+    rows = [table.add(_words(table, k % 64, k // 64)) for k in range(200)]
+    assert table.generation > 0
+    for k, row in enumerate(rows):
+        assert (table.array[row.index].view(np.uint32) == _words(table, k % 64, k // 64)).all()
+
+
+def test_only_unpinned_rows_are_evicted_least_recently_used_first():
+    table = MaskTable(32, byte_budget=4 * 8)
+    pinned = table.add(_words(table, 0))
+    idle = [table.add(_words(table, k)) for k in range(1, 7)]
+    for row in idle:
+        table.unpin(row)
+    table.pin(idle[0])
+    table.unpin(idle[0])
+    fresh = table.add(_words(table, 20))
+    newer = table.add(_words(table, 21))
+    assert pinned.index > 0
+    assert idle[1].index == -1
+    assert idle[0].index > 0
+    assert fresh.index != newer.index
+    assert table.array[pinned.index, 0] == 1
+
+
+def test_a_table_full_of_pinned_rows_refuses_by_name():
+    table = MaskTable(32, byte_budget=4 * 4)
+    for k in range(3):
+        table.add(_words(table, k))
+    with pytest.raises(ConstraintTooLarge, match="mask table"):
+        table.add(_words(table, 9))
+
+
+def test_masks_are_right_while_a_tiny_table_evicts_all_the_time():
+    vocabulary = Vocabulary.bytes_only()
+    table, roomy = MaskTable(vocabulary.size, byte_budget=4 * 9 * 6), MaskTable(vocabulary.size)
+    tight, wide = bind(json_grammar(), vocabulary, table), bind(json_grammar(), vocabulary, roomy)
+    for _ in range(3):
+        left, right = tight.matcher(), wide.matcher()
+        for byte in b'{"a":[1,"xy",-2],"ab":{"a":{"b":[]}},"c":""}':
+            assert allowed(tight, left) == allowed(wide, right)
+            left.accept(byte)
+            right.accept(byte)
+        assert left.must_end()
+        left.close()
+        right.close()
+    assert len(table.array) == 6
+    assert table.pinned == 0
+
+
+def test_a_matcher_pins_the_row_of_its_place_only():
+    vocabulary = Vocabulary.bytes_only()
+    compiled = bind(json_grammar(), vocabulary)
+    matcher = compiled.matcher()
+    matcher.row(None)
+    matcher.row(None)
+    assert compiled.table.pinned == 1
+    twin = matcher.copy()
+    twin.row(None)
+    matcher.accept(ord("["))
+    assert compiled.table.pinned == 1
+    twin.close()
+    assert compiled.table.pinned == 0
+    matcher.row(None)
+    matcher.rollback(1)
+    assert compiled.table.pinned == 0
