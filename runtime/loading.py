@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -34,14 +35,17 @@ def load_runtime(model: str, config: EngineConfig, *, process: bool, progress: P
     progress(f"reading {path.name}")
     gguf = GGUFFile.open(path)
     tokenizer = Tokenizer.from_gguf(gguf)
-    template = ChatTemplate.from_gguf(gguf, tokenizer)
     context = min(config.context or llama_config(gguf).context, llama_config(gguf).context)
-    progress("starting the engine")
-    link: EngineLink
-    if process:
-        link = ProcessLink.start(Boot(model=str(path), config=config))
-    else:
-        link = ThreadLink(load_engine(path, config, tokenizer))
+    with ExitStack() as undo:
+        template = ChatTemplate.from_gguf(gguf, tokenizer)
+        undo.callback(template.close)
+        progress("starting the engine")
+        link: EngineLink
+        if process:
+            link = ProcessLink.start(Boot(model=str(path), config=config))
+        else:
+            link = ThreadLink(load_engine(path, config, tokenizer))
+        undo.pop_all()
     return Runtime(
         link=link, tokenizer=tokenizer, template=template, model_name=name_of(model), context=context,
         compile=compile_grammar,

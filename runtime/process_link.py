@@ -123,21 +123,14 @@ class ProcessLink:
     @classmethod
     def start(cls, boot: Boot) -> ProcessLink:
         """Returns when the engine is loaded. Raises what loading raised, or EngineFault when the worker died."""
-        with tempfile.TemporaryDirectory(prefix="espalier-") as folder:  # made with mode 0700
-            path = str(Path(folder) / "engine.sock")
-            with socket.socket(socket.AF_UNIX) as listener:
-                listener.bind(path)
-                os.chmod(path, 0o600)
-                listener.listen(1)
-                process = subprocess.Popen(
-                    # -P: the folder that we happen to run in must not be able to stand in for a module.
-                    [sys.executable, "-P", "-m", f"{__package__}.worker", path], stdin=subprocess.DEVNULL,
-                )
-                try:
-                    channel = _greeted(Channel(_accept(listener, process)), boot, process)
-                except BaseException:
-                    _end(process)
-                    raise
+        # The folder is made with mode 0700: nobody else can reach the socket.
+        with tempfile.TemporaryDirectory(prefix="espalier-") as folder, socket.socket(socket.AF_UNIX) as listener:
+            process = _spawn(listener, str(Path(folder) / "engine.sock"))
+            try:
+                channel = _greeted(Channel(_accept(listener, process)), boot, process)
+            except BaseException:
+                _end(process)
+                raise
         return cls(process, channel)
 
     @property
@@ -196,6 +189,23 @@ class ProcessLink:
         for thread in self._threads:
             if thread is not threading.current_thread():
                 thread.join()
+
+
+def _spawn(listener: socket.socket, path: str) -> subprocess.Popen[bytes]:
+    """A worker that will connect to `path`, where the listener then listens."""
+    try:
+        listener.bind(path)
+        os.chmod(path, 0o600)
+        listener.listen(1)
+        return subprocess.Popen(
+            # -P: the folder that we happen to run in must not be able to stand in for a module.
+            [sys.executable, "-P", "-m", f"{__package__}.worker", path], stdin=subprocess.DEVNULL,
+        )
+    except OSError as error:
+        raise EngineFault(
+            f"the engine process cannot be started: {error}", where="start",
+            fix="Set TMPDIR to a short path of a folder that can be written.",
+        ) from error
 
 
 def _accept(listener: socket.socket, process: subprocess.Popen[bytes]) -> socket.socket:

@@ -8,6 +8,7 @@ import select
 import signal
 import subprocess
 import sys
+import tempfile
 import textwrap
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -15,7 +16,7 @@ from pathlib import Path
 import pytest
 
 from espalier.runtime.config import EngineConfig
-from espalier.runtime.errors import WeightsError
+from espalier.runtime.errors import EngineFault, WeightsError
 from espalier.runtime.link import EngineLink, ThreadLink
 from espalier.runtime.messages import (
     AskStats,
@@ -123,6 +124,17 @@ def test_a_model_that_cannot_be_loaded_is_the_callers_error(tmp_path: Path) -> N
     broken.write_bytes(b"GGUF and nothing behind it")
     with pytest.raises(WeightsError):
         ProcessLink.start(Boot(model=str(broken), config=CONFIG))
+
+
+def test_a_socket_that_cannot_be_made_is_an_engine_fault_with_a_way_out(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    deep = tmp_path / ("x" * 100)
+    deep.mkdir()
+    monkeypatch.setattr(tempfile, "tempdir", str(deep))
+    with pytest.raises(EngineFault, match="TMPDIR"):
+        ProcessLink.start(Boot(model="", config=CONFIG, executor="scripted"))
+    assert not list(deep.iterdir())
 
 
 @pytest.mark.skipif(not hasattr(os, "pidfd_open"), reason="waiting for a process that is not a child needs Linux")
