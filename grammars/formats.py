@@ -1,6 +1,7 @@
 """The standard formats of strings, each as a regular expression; exact, or not here.
 
-Years are 0001 to 9999. A leap second is written at 23:59:60 UTC only, with the offset Z or 00:00. Hostnames are ASCII
+Years are 0001 to 9999. A leap second is written at 23:59:60 UTC only, with an offset of whole quarters of an hour (all
+that are in use; any minute would need a thousand times the states). Hostnames are ASCII
 (RFC 1123), mail addresses have dot-atom local parts (RFC 5321 without quoted strings and with host names or address
 literals), URIs follow RFC 3986.
 """
@@ -24,7 +25,19 @@ _SHORT = r"(?:0[469]|11)-(?:0[1-9]|[12]\d|30)"
 _MONTH_DAY = rf"(?:{_LONG}|{_SHORT}|02-(?:0[1-9]|1\d|2[0-8]))"
 _DATE = rf"(?:{_YEAR}-{_MONTH_DAY}|{_LEAP}-02-29)"
 _MINUTE = r"(?:[01]\d|2[0-3]):[0-5]\d"
-_TIME = rf"(?:{_MINUTE}:[0-5]\d(?:\.\d+)?(?:[Zz]|[+-]{_MINUTE})|23:59:60(?:\.\d+)?(?:[Zz]|[+-]00:00))"
+
+
+def _leap_seconds() -> str:
+    """The last second of a day in UTC, in local times: their offset follows from hour and minute."""
+    options = [r"23:59:60(?:\.\d+)?[Zz]"]
+    for offset in range(0, 24 * 60, 15):
+        zone = f"{offset // 60:02}:{offset % 60:02}"
+        for sign, local in (("+", (23 * 60 + 59 + offset) % 1440), ("-", (23 * 60 + 59 - offset) % 1440)):
+            options.append(rf"{local // 60:02}:{local % 60:02}:60(?:\.\d+)?[{sign}]{zone}")
+    return "|".join(options)
+
+
+_TIME = rf"(?:{_MINUTE}:[0-5]\d(?:\.\d+)?(?:[Zz]|[+-]{_MINUTE})|{_leap_seconds()})"
 _OCTET = r"(?:25[0-5]|2[0-4]\d|1\d\d|[1-9]?\d)"
 _IPV4 = rf"(?:{_OCTET}\.){{3}}{_OCTET}"
 _H16 = "[0-9a-fA-F]{1,4}"

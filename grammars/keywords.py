@@ -112,11 +112,8 @@ def is_idle(keyword: str, schema: dict[str, JsonValue]) -> bool:
         return value is False or (is_number(few) and Decimal(few) <= 1)  # type: ignore[arg-type]
     if keyword in ("unevaluatedItems", "unevaluatedProperties"):
         return value is True or value == {}
-    if keyword in ("minContains", "maxContains"):
-        return "contains" not in schema
-    if keyword == "contains":
-        least = schema.get("minContains")
-        return is_number(least) and least == 0 and "maxContains" not in schema
+    if keyword in ("contains", "minContains", "maxContains"):
+        return "contains" not in schema or (schema.get("minContains") == 0 and "maxContains" not in schema)
     return keyword == "dependencies" and value == {}
 
 

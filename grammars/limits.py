@@ -21,7 +21,7 @@ class Limits(msgspec.Struct, frozen=True):
     repetitions: int = 10_000
     alternatives: int = 4_000
     rules: int = 50_000
-    seconds: float = 20.0
+    seconds: float = 10.0
 
 
 class Meter:

@@ -14,7 +14,8 @@ from espalier.grammars.json_text import identity, read_json, spell
 from espalier.grammars.limits import Limits
 
 SCALARS = st.none() | st.booleans() | st.integers() | st.text() | st.floats(allow_nan=False, allow_infinity=False)
-VALUES = st.recursive(SCALARS, lambda v: st.lists(v, max_size=4) | st.dictionaries(st.text(), v, max_size=4), max_leaves=12)
+VALUES = st.recursive(SCALARS, lambda v: st.lists(v, max_size=4) | st.dictionaries(st.text(), v, max_size=4),
+    max_leaves=12)
 
 
 @settings(max_examples=150, deadline=None)

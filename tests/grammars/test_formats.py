@@ -1,0 +1,83 @@
+"""Formats: every text of a format that is enforced, and nothing else."""
+
+from __future__ import annotations
+
+import json
+from datetime import date, timedelta
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from espalier.grammars.formats import REFUSED, STANDARD, format_dfa
+from espalier.grammars.limits import Limits, Meter
+
+TABLE = {
+    "date": (["2024-02-29", "2000-02-29", "0001-01-01", "9999-12-31"],
+             ["1900-02-29", "2023-02-29", "2023-04-31", "0000-01-01", "2023-1-1", "2023-00-10", "2023-01-00",
+              "٢٠٢٤-01-01"]),
+    "time": (["00:00:00Z", "23:59:60Z", "23:59:59.123+23:59", "12:00:00z", "01:29:60+01:30", "15:59:60-08:00",
+              "23:59:60.5+00:00", "00:29:60-23:30"],
+             ["24:00:00Z", "12:00Z", "12:00:60Z", "12:00:00", "23:59:61Z", "12:00:00+24:00", "23:59:60+01:00",
+              "1:00:00Z",
+              "12:00:00.Z", "22:59:60Z"]),
+    "date-time": (["1963-06-19T08:30:06.283185Z", "2024-02-29t00:00:00z", "1998-12-31T15:59:60.123-08:00"],
+                  ["2023-02-29T00:00:00Z", "2024-01-01 00:00:00Z", "2024-01-01T00:00:00"]),
+    "duration": (["P4DT12H30M5S", "P1Y", "PT1M", "P2W", "P1Y2M3D"], ["P", "PT", "P1S", "P1Y2W", "PT1D", "P1D2H", "4D"]),
+    "uuid": (["123e4567-e89b-12d3-a456-426614174000"], ["123e4567e89b12d3a456426614174000", "", "g" * 36]),
+    "ipv4": (["127.0.0.1", "255.255.255.255"], ["256.0.0.1", "1.2.3", "01.2.3.4", "1.2.3.4.5", "1.2.3.4 "]),
+    "ipv6": (["::", "::1", "1::", "1:2:3:4:5:6:7:8", "::ffff:1.2.3.4", "1:2:3:4:5:6:1.2.3.4", "fe80::1:2"],
+             [":", ":::", "1::2::3", "1:2:3:4:5:6:7", "1:2:3:4:5:6:7:8:9", "12345::", "fe80::1%eth0", "::1.2.3",
+              "1:2:3:4:5:6:7:"]),
+    "hostname": (["a", "example.com", "a-b.c-d", "1.2", "a" * 63],
+     ["", "-a", "a-", "a..b", "a_b", "a.", "a" * 64, "xn--X"]),
+    "email": (["a@b.co", "first.last+tag@sub.example.org", "a@[127.0.0.1]", "a@[IPv6:::1]"],
+              ["a@@b.co", "a b@c.de", ".a@b.co", "a.@b.co", "a@", "@b", "a@-b.co", "a@[1.2.3]"]),
+    "uri": (["https://example.com/a?b=c#d", "mailto:a@b.co", "urn:isbn:1", "http://[::1]:80/", "a:"],
+            ["/relative", "not a uri", "https://ex ample.com", "http://a/<x>", "1a:b", "http://a/%zz", "http://a#b#c"]),
+    "uri-reference": (["/abc", "", "#f", "a/b?c", "//host/p", "http://a"], ["\\\\a", "a b", "%", "1:2"]),
+    "json-pointer": (["", "/a/b", "/~0~1", "/"], ["a", "/~", "/~2", "#/a"]),
+    "relative-json-pointer": (["0", "1/a", "12#"], ["", "/a", "01", "-1", "0##"]),
+}
+
+
+def dfa(name: str):  # type: ignore[no-untyped-def]
+    return format_dfa(name, Meter(Limits()))
+
+
+@pytest.mark.parametrize("name", sorted(TABLE))
+def test_formats_are_exact(name: str) -> None:
+    accepted, rejected = TABLE[name]
+    assert [text for text in accepted if not dfa(name).accepts(map(ord, text))] == []
+    assert [text for text in rejected if dfa(name).accepts(map(ord, text))] == []
+
+
+def test_every_enforced_format_has_its_table() -> None:
+    assert set(TABLE) == STANDARD - REFUSED
+
+
+def test_a_hostname_is_never_longer_than_its_limit() -> None:
+    name = ".".join(["a" * 63] * 4)
+    assert not dfa("hostname").accepts(map(ord, name))
+    assert dfa("hostname").accepts(map(ord, name[:253]))
+
+
+@settings(max_examples=100, deadline=None)
+@given(st.dates(), st.integers(-40, 40))
+def test_dates_are_those_of_the_calendar(day: date, shift: int) -> None:
+    assert dfa("date").accepts(map(ord, day.isoformat()))
+    text = f"{day.year:04}-{day.month:02}-{day.day + shift:02}" if day.day + shift >= 0 else "x"
+    try:
+        real = date.fromisoformat(text)
+    except ValueError:
+        real = None
+    assert dfa("date").accepts(map(ord, text)) == (real is not None)
+
+
+@settings(max_examples=100, deadline=None)
+@given(st.integers(0, 1439), st.integers(-95, 95).map(lambda quarters: quarters * 15))
+def test_a_leap_second_is_the_last_of_a_day_in_utc(local: int, offset: int) -> None:
+    sign = "-" if offset < 0 else "+"
+    text = f"{local // 60:02}:{local % 60:02}:60{sign}{abs(offset) // 60:02}:{abs(offset) % 60:02}"
+    utc = (timedelta(minutes=local - offset)).total_seconds() // 60 % 1440
+    assert dfa("time").accepts(map(ord, text)) == (utc == 1439), json.dumps(text)
