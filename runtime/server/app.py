@@ -21,7 +21,8 @@ from ..messages import Stats
 from .chat import ChatService
 from .contract import ChatRuntime
 from .edge import Edge
-from .errors import NotReady, ShuttingDown, problem_of
+from .errors import NotReady, ShuttingDown
+from .faults import Faults
 from .gate import Gate
 from .guard import Guard
 from .metrics import Metrics
@@ -41,24 +42,26 @@ def create_app(runtime: ChatRuntime, settings: Settings | None = None, gate: Gat
         title="Espalier", docs_url=None, redoc_url=None, openapi_url=None, redirect_slashes=False,
         dependencies=[Depends(Guard(settings))],
     )
-    app.add_middleware(Edge, metrics=metrics)
-    service = _Service(runtime, gate, metrics)
+    faults = Faults(metrics)
+    app.add_middleware(Edge, faults=faults)
+    service = _Service(runtime, gate, metrics, faults)
     for kind in (EspalierError, HTTPException, RequestValidationError):
         app.add_exception_handler(kind, service.problem)
     app.add_route("/health", service.health, methods=["GET"])  # not an API route: the dependencies pass it by
     app.add_api_route("/metrics", service.metrics, methods=["GET"], response_model=None)
     app.add_api_route("/v1/models", service.models, methods=["GET"], response_model=None)
     app.add_api_route("/v1/models/{model:path}", service.model, methods=["GET"], response_model=None)
-    chat = ChatService(runtime, settings, metrics, gate)
+    chat = ChatService(runtime, settings, metrics, faults, gate)
     app.add_api_route("/v1/chat/completions", chat.chat, methods=["POST"], response_model=None)
     return app
 
 
 class _Service:
-    def __init__(self, runtime: ChatRuntime, gate: Gate, metrics: Metrics) -> None:
+    def __init__(self, runtime: ChatRuntime, gate: Gate, metrics: Metrics, faults: Faults) -> None:
         self._runtime = runtime
         self._gate = gate
         self._metrics = metrics
+        self._faults = faults
         self._card = ModelCard(runtime.model_name, int(time.time()), runtime.model_name, runtime.context)
 
     async def health(self, _: Request) -> Response:
@@ -91,11 +94,7 @@ class _Service:
         return _json(self._card)
 
     async def problem(self, request: Request, cause: Exception) -> Response:
-        request_id: str = request.state.request_id
-        problem = problem_of(cause, request_id)
-        self._metrics.count(problem.outcome)
-        if problem.status == 500:
-            LOG.error("request %s failed", request_id, exc_info=cause)
+        problem = self._faults.tell(cause, request.state.request_id)
         return Response(problem.encode(), problem.status, dict(problem.headers), "application/json")
 
 

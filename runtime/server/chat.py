@@ -9,9 +9,7 @@ cut.
 from __future__ import annotations
 
 import asyncio
-import logging
 import time
-import uuid
 from collections.abc import AsyncGenerator, AsyncIterator
 from contextlib import aclosing, asynccontextmanager
 
@@ -23,27 +21,16 @@ from ...grammars.constraint import AnyObject, Constraint, JsonSchema
 from ..branch import GenerateSpec
 from ..errors import PromptTooLong, UnknownModel
 from .body import parse, read_body
+from .chunks import Chunks
 from .contract import ChatRuntime, Generation
-from .errors import Problem, problem_of
+from .faults import Faults
 from .gate import Gate
 from .metrics import Metrics, Watch
-from .replies import (
-    ChatChunk,
-    ChatCompletion,
-    Choice,
-    ChunkChoice,
-    CompletionUsage,
-    Delta,
-    FinishReason,
-    Message,
-    finish_of,
-    usage_of,
-)
+from .replies import ChatCompletion, Choice, Message, finish_of, fresh_id, usage_of
 from .requests import ChatRequest, ResponseFormat, parse_chat
 from .settings import Settings
-from .stream import DONE, EventStream, event
+from .stream import EventStream
 
-LOG = logging.getLogger("espalier.server")
 SMALL_BODY = 64 << 10  # bytes; what takes longer to parse is parsed off the loop, which other streams need
 MOST_HEADER = 2048
 LEAST_TOP_P = 1e-9  # OpenAI takes 0, a sampler needs something to choose from
@@ -51,10 +38,13 @@ SCHEMA_ENCODER = msgspec.json.Encoder(decimal_format="number")
 
 
 class ChatService:
-    def __init__(self, runtime: ChatRuntime, settings: Settings, metrics: Metrics, gate: Gate) -> None:
+    def __init__(
+        self, runtime: ChatRuntime, settings: Settings, metrics: Metrics, faults: Faults, gate: Gate
+    ) -> None:
         self._runtime = runtime
         self._settings = settings
         self._metrics = metrics
+        self._faults = faults
         self._gate = gate
 
     async def chat(self, request: Request) -> Response:
@@ -92,23 +82,16 @@ class ChatService:
             answer = generation.answer
         watch.finished(answer)
         choice = Choice(Message(answer.text), finish_of(answer))
-        return ChatCompletion(_fresh_id(), int(time.time()), chat.model, (choice,), usage_of(answer))
+        return ChatCompletion(fresh_id(), int(time.time()), chat.model, (choice,), usage_of(answer))
 
     def _stream(self, request: Request, chat: ChatRequest, watch: Watch, headers: dict[str, str]) -> EventStream:
-        def describe(cause: Exception) -> Problem:
-            request_id: str = request.state.request_id
-            problem = problem_of(cause, request_id)
-            LOG.error("stream %s failed", request_id, exc_info=cause)
-            self._metrics.count(problem.outcome)
-            return problem
-
         return EventStream(
-            self._events(chat, watch), gate=self._gate, heartbeat=self._settings.heartbeat_seconds, describe=describe,
-            headers=headers,
+            self._events(chat, watch), gate=self._gate, settings=self._settings,
+            describe=lambda cause: self._faults.tell(cause, request.state.request_id), headers=headers,
         )
 
     async def _events(self, chat: ChatRequest, watch: Watch) -> AsyncGenerator[bytes, None]:
-        chunks = _Chunks(chat)
+        chunks = Chunks(chat)
         async with self._generation(chat) as generation:
             async for chunk in generation:
                 watch.text()
@@ -116,9 +99,8 @@ class ChatService:
                     yield block
             answer = generation.answer
         watch.finished(answer)
-        for block in chunks.end(finish_of(answer), usage_of(answer)):
+        for block in chunks.end(answer):
             yield block
-        yield DONE
 
     @asynccontextmanager
     async def _generation(self, chat: ChatRequest) -> AsyncIterator[Generation]:
@@ -156,36 +138,6 @@ class ChatService:
         return wanted if wanted is not None else min(room, self._settings.default_tokens)
 
 
-class _Chunks:
-    """The chunks of one answer: same id and time in all, the role in the first only, usage in the last only."""
-
-    def __init__(self, chat: ChatRequest) -> None:
-        self._id = _fresh_id()
-        self._created = int(time.time())
-        self._model = chat.model
-        self._usage = bool(chat.stream_options and chat.stream_options.include_usage)
-        self._opened = False
-
-    def text(self, text: str) -> list[bytes]:
-        return [*self._opening(), self._chunk(Delta(content=text))] if text else []
-
-    def end(self, reason: FinishReason, usage: CompletionUsage) -> list[bytes]:
-        blocks = [*self._opening(), self._chunk(Delta(), reason)]
-        if self._usage:
-            blocks.append(event(ChatChunk(self._id, self._created, self._model, (), usage)))
-        return blocks
-
-    def _opening(self) -> list[bytes]:
-        if self._opened:
-            return []
-        self._opened = True
-        return [self._chunk(Delta(role="assistant", content=""))]
-
-    def _chunk(self, delta: Delta, reason: FinishReason | None = None) -> bytes:
-        usage = None if self._usage else msgspec.UNSET
-        return event(ChatChunk(self._id, self._created, self._model, (ChunkChoice(delta, reason),), usage))
-
-
 def _constraint(wanted: ResponseFormat | None) -> Constraint | None:
     if wanted is None or wanted.type == "text":
         return None
@@ -197,7 +149,3 @@ def _constraint(wanted: ResponseFormat | None) -> Constraint | None:
 def _header_text(text: str) -> str:
     """Notes quote the caller's keys: no line break or foreign letter of theirs may reach a header as it is."""
     return text.encode("unicode_escape").decode("ascii")[:MOST_HEADER].strip()
-
-
-def _fresh_id() -> str:
-    return f"chatcmpl-{uuid.uuid4().hex}"

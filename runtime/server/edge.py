@@ -2,22 +2,19 @@
 
 from __future__ import annotations
 
-import logging
 import re
 import uuid
 
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from .errors import ClientGone, problem_of
-from .metrics import Metrics
-
-LOG = logging.getLogger("espalier.server")
+from .errors import ClientGone
+from .faults import Faults
 
 
 class Edge:
-    def __init__(self, app: ASGIApp, metrics: Metrics) -> None:
+    def __init__(self, app: ASGIApp, faults: Faults) -> None:
         self._app = app
-        self._metrics = metrics
+        self._faults = faults
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
@@ -37,11 +34,9 @@ class Edge:
         try:
             await self._app(scope, receive, signed)
         except ClientGone:
-            self._metrics.count("aborted")
+            self._faults.gone()
         except Exception as cause:
-            LOG.error("request %s failed", request_id, exc_info=cause)
-            problem = problem_of(cause, request_id)
-            self._metrics.count(problem.outcome)
+            problem = self._faults.tell(cause, request_id)
             if started:
                 raise  # the web server closes the connection: all that can still be said
             headers = [(name.encode(), value.encode()) for name, value in problem.headers.items()]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import uuid
 from typing import Literal
 
 import msgspec
@@ -83,6 +84,10 @@ class ChatChunk(msgspec.Struct, frozen=True):
     choices: tuple[ChunkChoice, ...]
     usage: CompletionUsage | UnsetType | None = UNSET
     object: str = "chat.completion.chunk"
+
+
+def fresh_id() -> str:
+    return f"chatcmpl-{uuid.uuid4().hex}"
 
 
 def usage_of(answer: Answer) -> CompletionUsage:

@@ -43,9 +43,12 @@ def serve(
     """
     if api_key is not None and not api_key.strip():
         raise InvalidParameter("the API key is empty", where="api_key", fix="Give a key, or none at all.")
-    settings = Settings(api_key=api_key, hosts=_hosts(host, api_key))
+    config = config or EngineConfig()
+    settings = Settings(
+        api_key=api_key, hosts=hosts_of(host, api_key), capacity=config.max_waiting + config.max_rows
+    )
     with closing(bind(host, port)) as listener:
-        runtime = Runtime.load(model, config or EngineConfig(), process=True, progress=progress or _tell)
+        runtime = Runtime.load(model, config, process=True, progress=progress or _tell)
         with closing(runtime):
             run(runtime, listener, settings, ready or _announce)
 
@@ -112,7 +115,7 @@ def url_of(listener: socket.socket) -> str:
     return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
 
 
-def _hosts(host: str, api_key: str | None) -> frozenset[str] | None:
+def hosts_of(host: str, api_key: str | None) -> frozenset[str] | None:
     """An open server on a loopback address answers to loopback names only; elsewhere the operator chose to be open."""
     if api_key is not None:
         return None

@@ -12,7 +12,8 @@ class Settings:
     body_bytes: largest request body. body_seconds: time to send it in. capacity: requests held at once, queued ones
     included; more get a 429. default_tokens: answer budget when the caller names none and the context has room for it.
     heartbeat_seconds: a stream that is silent so long gets a comment line, and a request that has neither begun nor
-    failed after that time gets its 200. drain_seconds: time that running answers have left at shutdown."""
+    failed after that time gets its 200. stall_seconds: a client that reads nothing for so long counts as gone.
+    drain_seconds: time that running answers have left at shutdown."""
 
     api_key: str | None = None
     hosts: frozenset[str] | None = None
@@ -21,4 +22,5 @@ class Settings:
     capacity: int = 4096
     default_tokens: int = 2048
     heartbeat_seconds: float = 5.0
+    stall_seconds: float = 60.0
     drain_seconds: float = 30.0

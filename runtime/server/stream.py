@@ -10,20 +10,14 @@ import asyncio
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping
 from contextlib import aclosing
 
-import msgspec
 from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
 from .errors import ClientGone, Problem
 from .gate import Gate
+from .settings import Settings
 
-DONE = b"data: [DONE]\n\n"
 COMMENT = b": waiting\n\n"
-
-
-def event(body: msgspec.Struct) -> bytes:
-    """JSON has no raw line breaks, so that one data line is enough."""
-    return b"data: " + msgspec.json.encode(body) + b"\n\n"
 
 
 class EventStream(Response):
@@ -33,14 +27,14 @@ class EventStream(Response):
     media_type = "text/event-stream"
 
     def __init__(
-        self, events: AsyncGenerator[bytes, None], *, gate: Gate, heartbeat: float,
+        self, events: AsyncGenerator[bytes, None], *, gate: Gate, settings: Settings,
         describe: Callable[[Exception], Problem], headers: Mapping[str, str],
     ) -> None:
         super().__init__(headers={"cache-control": "no-cache", "x-accel-buffering": "no", **headers})
         del self.headers["content-length"]
         self._events = events
         self._gate = gate
-        self._heartbeat = heartbeat
+        self._settings = settings
         self._describe = describe
         self._started = False
 
@@ -56,15 +50,21 @@ class EventStream(Response):
         await send({"type": "http.response.body", "body": b"", "more_body": False})
 
     async def _pump(self, send: Send) -> None:
-        async with aclosing(self._events), aclosing(paced(self._events, self._heartbeat)) as blocks:
+        heartbeat = self._settings.heartbeat_seconds
+        async with aclosing(self._events), aclosing(paced(self._events, heartbeat)) as blocks:
             async for block in blocks:
                 await self._send(send, COMMENT if block is None else block)
 
     async def _send(self, send: Send, block: bytes) -> None:
+        """A client that does not read holds memory of the engine: after a while it counts as gone."""
         if not self._started:
             self._started = True
             await send({"type": "http.response.start", "status": self.status_code, "headers": self.raw_headers})
-        await send({"type": "http.response.body", "body": block, "more_body": True})
+        try:
+            async with asyncio.timeout(self._settings.stall_seconds):
+                await send({"type": "http.response.body", "body": block, "more_body": True})
+        except TimeoutError:
+            raise ClientGone from None
 
 
 async def paced(events: AsyncIterator[bytes], seconds: float) -> AsyncGenerator[bytes | None, None]:

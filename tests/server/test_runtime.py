@@ -125,6 +125,15 @@ def test_an_answer_fits_its_schema(client: openai.OpenAI, schema: dict[str, obje
     assert reason == "stop"
 
 
+def test_keywords_outside_the_standard_are_told(client: openai.OpenAI) -> None:
+    reply = client.chat.completions.with_raw_response.create(
+        model="scripted", messages=[{"role": "user", "content": "hi"}], max_tokens=9,
+        response_format={"type": "json_schema", "json_schema": {"name": "x", "schema": {"type": "null", "x-ui": 1}}},
+    )
+    assert "x-ui" in reply.headers["x-espalier-notes"]
+    assert reply.parse().choices[0].message.content == "null"
+
+
 def test_an_object_of_any_kind(client: openai.OpenAI) -> None:
     text, _ = plain(client, "hi", response_format={"type": "json_object"}, max_tokens=30)
     assert isinstance(json.loads(text), dict)

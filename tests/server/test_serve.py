@@ -16,7 +16,7 @@ import httpx
 import pytest
 
 from espalier.runtime.errors import InvalidParameter
-from espalier.runtime.server.serve import bind, serve, url_of
+from espalier.runtime.server.serve import bind, hosts_of, serve, url_of
 from espalier.runtime.server.settings import Settings
 
 from .fake_runtime import FakeRuntime, Script
@@ -129,6 +129,19 @@ def test_an_address_that_cannot_be_bound_is_named(host: str, port: int, where: s
 def test_a_busy_port_is_named_before_any_model_is_loaded() -> None:
     with closing(socket.create_server(("127.0.0.1", 0))) as other, pytest.raises(InvalidParameter, match="in use"):
         serve("no-such-model", port=other.getsockname()[1])
+
+
+@pytest.mark.parametrize(
+    ("host", "key", "names"),
+    [("127.0.0.1", None, {"localhost", "127.0.0.1"}), ("LocalHost", None, {"localhost"}),
+     ("::1", None, {"localhost", "::1"}),
+     ("127.0.0.1", "key", None), ("0.0.0.0", "key", None), ("0.0.0.0", None, None), ("some.name", None, None)],
+)
+def test_an_open_server_knows_its_names_and_one_that_all_can_reach_warns(
+    host: str, key: str | None, names: set[str] | None, caplog: pytest.LogCaptureFixture
+) -> None:
+    assert hosts_of(host, key) == names
+    assert ("no API key" in caplog.text) is (names is None and key is None)
 
 
 @pytest.mark.parametrize("key", ["", "  "])

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import json
+import socket
 from concurrent.futures import ThreadPoolExecutor
 
 import httpx
 import openai
 import pytest
 
+from espalier.runtime.server.settings import Settings
+
 from .fake_runtime import FakeRuntime, Script
-from .live import LiveServer, eventually
+from .live import LiveServer, eventually, live
 from .test_chat import MODEL, Person
 
 
@@ -113,6 +116,17 @@ def test_closing_a_stream_frees_its_work(client: openai.OpenAI, runtime: FakeRun
     for stream in streams:
         stream.close()
     assert eventually(lambda: (runtime.running, runtime.open_sessions) == (0, 0))
+
+
+def test_a_client_that_does_not_read_counts_as_gone() -> None:
+    runtime = FakeRuntime({"flood": Script(("x" * 200_000,), endless=True)}, context=1 << 20)
+    with live(runtime, Settings(stall_seconds=0.3, drain_seconds=0.2)) as server:
+        whole = json.dumps(body("flood", max_tokens=100_000)).encode()
+        head = b"POST /v1/chat/completions HTTP/1.1\r\nhost: x\r\ncontent-type: application/json\r\n"
+        with socket.create_connection(("127.0.0.1", int(server.url.rsplit(":", 1)[1])), timeout=10) as raw:
+            raw.sendall(head + f"content-length: {len(whole)}\r\n\r\n".encode() + whole)
+            assert eventually(lambda: bool(runtime.calls))
+            assert eventually(lambda: (runtime.running, runtime.open_sessions) == (0, 0))
 
 
 @pytest.mark.parametrize("streamed", [True, False])
