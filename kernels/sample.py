@@ -23,11 +23,8 @@ import torch
 
 from . import philox
 from .base import FLOATS, Implementation, KernelError
-from .compiled import bfloats, bits_of_float, exp, floats, inner, ints, kernel, load
-
-# Tokens of one tile: two mask words. Tiles whose best token is out are skipped whole.
-TILE = 64
-LOWEST = -(2**31)
+from .compiled import bfloats, floats, inner, ints, kernel, load
+from .draw import TILE, draw, log_mass
 
 Ints = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float32]
@@ -100,190 +97,6 @@ def reference(logits: torch.Tensor, masks: npt.NDArray[np.int32], picks: Picks) 
 
 
 @inner
-def _order(value: Any) -> Any:
-    """int32 that compares as the float does; NaN lowest. Integer maxima vectorise, float maxima with NaN do not."""
-    bits = np.int32(bits_of_float(value))
-    key = bits ^ ((bits >> np.int32(31)) & np.int32(0x7FFFFFFF))
-    return key if value == value else np.int32(LOWEST)
-
-
-@inner
-def _best_of_tiles(logits: Any, mask: Any, tiles: Any) -> Any:
-    """tiles[i] = order of the best allowed logit of tile i. Returns the best of all."""
-    vocabulary = logits.shape[0]
-    best = np.int32(LOWEST)
-    for tile in range(tiles.shape[0]):
-        top = np.int32(LOWEST)
-        for word in range(2 * tile, min(2 * tile + 2, mask.shape[0])):
-            bits = mask[word]
-            if bits == 0:
-                continue
-            first = word * 32
-            for i in range(min(32, vocabulary - first)):
-                key = _order(load(logits[first + i]))
-                allowed = (bits >> np.int32(i)) & np.int32(1)
-                top = max(top, key if allowed else np.int32(LOWEST))
-        tiles[tile] = top
-        best = max(best, top)
-    return best
-
-
-@inner
-def _allowed(mask: Any, token: Any) -> Any:
-    return (mask[token >> 5] >> np.int32(token & 31)) & np.int32(1) != 0
-
-
-@inner
-def _first_of(logits: Any, mask: Any, tiles: Any, best: Any) -> Any:
-    for tile in range(tiles.shape[0]):
-        if tiles[tile] == best:
-            for token in range(tile * TILE, min(tile * TILE + TILE, logits.shape[0])):
-                if _allowed(mask, token) and _order(load(logits[token])) == best:
-                    return token
-    return -1
-
-
-@inner
-def _at_least(logits: Any, mask: Any, tiles: Any, low: Any, out: Any) -> Any:
-    """Allowed logits whose order is at least `low`, in the order of their ids, into `out`. Returns how many."""
-    count = 0
-    for tile in range(tiles.shape[0]):
-        if tiles[tile] >= low:
-            for token in range(tile * TILE, min(tile * TILE + TILE, logits.shape[0])):
-                value = load(logits[token])
-                if _allowed(mask, token) and _order(value) >= low:
-                    out[count] = value
-                    count += 1
-    return count
-
-
-@inner
-def _kth(logits: Any, mask: Any, tiles: Any, k: Any, lowest: Any, found: Any) -> Any:
-    """Order of the k-th largest allowed logit, or `lowest` when there are fewer. Only tiles whose best is among the k
-    best tiles can hold one of the k best tokens."""
-    low = lowest
-    if tiles.shape[0] > k:
-        low = max(lowest, np.partition(tiles, tiles.shape[0] - k)[tiles.shape[0] - k])
-    count = _at_least(logits, mask, tiles, low, found)
-    if count <= k:
-        return low
-    return _order(np.partition(found[:count], count - k)[count - k])
-
-
-@inner
-def _mass(logits: Any, mask: Any, tiles: Any, low: Any, top: Any, scale: Any, masses: Any) -> Any:
-    """masses[tile] = sum of e**((logit - top) * scale) over the tokens kept by `low`; returns the sum of all."""
-    total = np.float64(0.0)
-    for tile in range(tiles.shape[0]):
-        mass = np.float32(0.0)
-        if tiles[tile] >= low:
-            for token in range(tile * TILE, min(tile * TILE + TILE, logits.shape[0])):
-                value = load(logits[token])
-                kept = _allowed(mask, token) and _order(value) >= low
-                mass += exp((value - top) * scale) if kept else np.float32(0.0)
-        masses[tile] = mass
-        total += np.float64(mass)
-    return total
-
-
-@inner
-def _nucleus(
-    logits: Any, mask: Any, tiles: Any, low: Any, top: Any, scale: Any, goal: Any, found: Any
-) -> Any:
-    """Order of the logit at which the mass, from the largest down, reaches `goal`. Sorts only as deep as it must:
-    first what is within e**-8 of the best, then e**-16, and so on."""
-    depth = np.float32(8.0)
-    while True:
-        cut = max(low, _order(top - depth / scale))
-        count = _at_least(logits, mask, tiles, cut, found)
-        ordered = np.sort(found[:count])
-        mass = np.float64(0.0)
-        for i in range(count - 1, -1, -1):
-            mass += np.float64(exp((ordered[i] - top) * scale))
-            if mass >= goal:
-                return _order(ordered[i])
-        if cut == low or depth > np.float32(90.0):
-            return low
-        depth *= np.float32(2.0)
-
-
-@inner
-def _invert(
-    logits: Any, mask: Any, tiles: Any, low: Any, top: Any, scale: Any, masses: Any, goal: Any
-) -> Any:
-    """The first token at which the running mass passes `goal`; the last kept one if rounding hides it."""
-    passed, last = np.float64(0.0), -1
-    for tile in range(tiles.shape[0]):
-        if masses[tile] == 0:
-            continue
-        inside = passed + np.float64(masses[tile]) <= goal
-        if inside:
-            passed += np.float64(masses[tile])
-        for token in range(tile * TILE, min(tile * TILE + TILE, logits.shape[0])):
-            value = load(logits[token])
-            if _allowed(mask, token) and _order(value) >= low:
-                mass = exp((value - top) * scale)
-                if mass > 0:
-                    last = token
-                if not inside:
-                    passed += np.float64(mass)
-                    if passed > goal:
-                        return token
-    return last
-
-
-@inner
-def _draw(
-    logits: Any, mask: Any, temperature: Any, top_k: Any, top_p: Any, min_p: Any, seed: Any, position: Any,
-    tiles: Any, masses: Any, found: Any,
-) -> Any:
-    best = _best_of_tiles(logits, mask, tiles)
-    lowest = _order(np.float32(-np.inf)) + np.int32(1)
-    if best < lowest:
-        return -1
-    first = _first_of(logits, mask, tiles, best)
-    top = load(logits[first])
-    if temperature == 0 or top_k == 1 or top == np.inf:
-        return first
-    scale = np.float32(1.0) / temperature
-    low = lowest
-    if top_k > 0:
-        low = _kth(logits, mask, tiles, top_k, low, found)
-    total = _mass(logits, mask, tiles, low, top, scale, masses)
-    narrowed = low
-    if top_p < 1:
-        narrowed = max(narrowed, _nucleus(logits, mask, tiles, low, top, scale, np.float64(top_p) * total, found))
-    if min_p > 0:
-        narrowed = max(narrowed, _order(top + np.float32(np.log(min_p)) / scale))
-    if narrowed > low:
-        total = _mass(logits, mask, tiles, narrowed, top, scale, masses)
-    goal = philox.uniform(seed, position) * total
-    return _invert(logits, mask, tiles, narrowed, top, scale, masses, goal)
-
-
-@inner
-def _log_mass(logits: Any) -> Any:
-    """log of the sum of e**logit, NaN counted as -inf."""
-    best = np.int32(LOWEST)
-    for i in range(logits.shape[0]):
-        best = max(best, _order(load(logits[i])))
-    top = np.float32(-np.inf)
-    for i in range(logits.shape[0]):
-        value = load(logits[i])
-        if _order(value) == best:
-            top = value
-            break
-    total = np.float64(0.0)
-    for begin in range(0, logits.shape[0], 1024):
-        part = np.float32(0.0)
-        for i in range(begin, min(begin + 1024, logits.shape[0])):
-            value = load(logits[i])
-            part += exp(value - top) if value == value else np.float32(0.0)
-        total += np.float64(part)
-    return top + np.float32(np.log(total))
-
-
-@inner
 def _picks(
     logits: Any, masks: Any, row: Any, mask: Any, target: Any, temperature: Any, top_k: Any, top_p: Any, min_p: Any,
     seed: Any, position: Any, token: Any, logprob: Any,
@@ -291,19 +104,19 @@ def _picks(
     vocabulary = logits.shape[1]
     tiles = np.empty(-(-vocabulary // TILE), np.int32)
     masses, found = np.empty(tiles.shape[0], np.float32), np.empty(vocabulary, np.float32)
-    log_mass, of = np.float32(0.0), -1
+    total, of = np.float32(0.0), -1
     for i in range(row.shape[0]):
         values = logits[row[i]]
         if row[i] != of:
-            log_mass, of = _log_mass(values), row[i]
+            total, of = log_mass(values), row[i]
         chosen = target[i]
         if chosen < 0:
-            chosen = _draw(
+            chosen = draw(
                 values, masks[mask[i]], temperature[i], top_k[i], top_p[i], min_p[i], seed[i], position[i],
                 tiles, masses, found,
             )
         token[i] = chosen
-        logprob[i] = load(values[chosen]) - log_mass if chosen >= 0 else np.float32(np.nan)
+        logprob[i] = load(values[chosen]) - total if chosen >= 0 else np.float32(np.nan)
 
 
 _COLUMNS = "int64, int64, int64[::1], int64[::1], int64[::1], float32[::1], int64[::1], float32[::1], float32[::1], " \

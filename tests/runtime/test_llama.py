@@ -10,13 +10,14 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from espalier.kernels.registry import kernels
 from espalier.runtime.config import EngineConfig
 from espalier.runtime.models.llama import Llama
-from espalier.runtime.models.load import load_model
+from espalier.runtime.models.load import build_llama, load_model
 from espalier.runtime.plan import PageCopy, Pick, Plan, Row
 from espalier.runtime.torch_executor import TorchExecutor
 
-from .tiny_llama import SHAPE, Driver, tiny_config, tiny_llama
+from .tiny_llama import SHAPE, Driver, RandomWeights, tiny_config, tiny_llama
 
 TOKENS = [(7 * i * i + 3 * i + 1) % SHAPE.vocab for i in range(60)]
 
@@ -58,6 +59,18 @@ def test_the_model_computes_the_papers_equations(exact: bool) -> None:
     model = tiny_llama(config)
     ours = driver(model, exact=exact).whole(TOKENS)
     torch.testing.assert_close(ours, plain_llama(model, TOKENS), rtol=1e-4, atol=1e-4)
+
+
+def test_the_torch_references_alone_carry_the_model() -> None:
+    """What a device without kernels of its own runs; here on the CPU."""
+    ops, dtype = kernels("cuda", torch.float32, "fast"), torch.float32
+    model = build_llama(SHAPE, RandomWeights(0), ops, dtype, torch.device("cpu"))
+    run = driver(model, exact=False)
+    torch.testing.assert_close(run.whole(TOKENS, (9, 30)), driver().whole(TOKENS), rtol=1e-4, atol=1e-4)
+    ticket = run.executor.forward(Plan(0, (Row(tuple(TOKENS), 0, run.pages(len(TOKENS)), (59,)),)))
+    expected = run.executor._logits[ticket].argmax()
+    run.executor.sample(ticket, [Pick(0, temperature=0.0)])
+    assert run.executor.result(ticket)[0].token == expected
 
 
 @given(cuts=st.lists(st.integers(1, len(TOKENS) - 1), max_size=6))
