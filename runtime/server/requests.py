@@ -6,23 +6,17 @@ Text parts of one message are joined as they are. An assistant message may carry
 
 from __future__ import annotations
 
-import difflib
 from decimal import Decimal
 from typing import Annotated, Literal
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, FailFast, Field, ValidationError
-from pydantic_core import ErrorDetails
 
 from ..errors import InvalidParameter
 from .body import Json
-from .errors import MissingField, UnknownField, path_step
+from .complaints import Complaints
+from .errors import MissingField
 
 MOST_TOKENS = 2**31 - 1
-REPLACED = {
-    "guided_json": "response_format", "guided_regex": "response_format", "guided_choice": "response_format",
-    "guided_grammar": "response_format", "structured_outputs": "response_format", "json_schema": "response_format",
-    "functions": "response_format", "tools": "response_format", "max_new_tokens": "max_tokens",
-}
 
 
 def _as_list(value: object) -> object:
@@ -43,6 +37,11 @@ StopString = Annotated[str, Field(min_length=1, max_length=256)]
 
 class _Form(BaseModel):
     model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
+
+
+def names_of(form: type[_Form]) -> tuple[str, ...]:
+    """The fields of a form as they are written in a body."""
+    return tuple(sorted(field.alias or name for name, field in form.model_fields.items()))
 
 
 class TextPart(_Form):
@@ -107,6 +106,15 @@ class ChatRequest(_Form):
         return self.max_completion_tokens if self.max_completion_tokens is not None else self.max_tokens
 
 
+COMPLAINTS = Complaints(
+    {
+        "content": names_of(TextPart), "messages": names_of(ChatMessage), "json_schema": names_of(JsonSchemaFormat),
+        "response_format": names_of(ResponseFormat), "stream_options": names_of(StreamOptions),
+    },
+    top=names_of(ChatRequest),
+)
+
+
 def parse_chat(body: Json) -> ChatRequest:
     """Raises InvalidParameter (or UnknownField, MissingField) whose `where` is the path in the body."""
     if not isinstance(body, dict):
@@ -114,7 +122,7 @@ def parse_chat(body: Json) -> ChatRequest:
     try:
         chat = ChatRequest.model_validate(body)
     except ValidationError as cause:
-        raise _complaint(cause.errors(include_url=False, include_context=True)[0], body) from None
+        raise COMPLAINTS.of(cause.errors(include_url=False)[0], body) from None
     _check_together(chat)
     return chat
 
@@ -142,64 +150,3 @@ def _check_format(chat: ChatRequest) -> None:
         raise InvalidParameter(
             "stop strings cannot be used beside a response_format that is enforced", where="stop", fix="Leave one out."
         )
-
-
-def _complaint(error: ErrorDetails, body: dict[str, Json]) -> InvalidParameter:
-    path, value = _locate(error["loc"], body)
-    name = str(error["loc"][-1])[:64]
-    match error["type"]:
-        case "extra_forbidden":
-            return UnknownField(f"the field {name!r} is not known here", where=path, fix=_nearest(error["loc"]))
-        case "missing":
-            return MissingField(f"the field {name!r} is missing", where=path)
-        case "none_required":
-            return InvalidParameter(f"the field {name!r} is not supported here", where=path, fix="Leave it out.")
-        case "literal_error" if name == "type" and "content" in error["loc"]:
-            return InvalidParameter(f"message parts of type {_short(value)} are not supported, only text", where=path)
-    return InvalidParameter(f"{path}: {_plain(error['msg'])}, not {_short(value)}", where=path)
-
-
-def _locate(loc: tuple[int | str, ...], body: Json) -> tuple[str, Json]:
-    """The path of an error, and the value there. Steps that the body does not have (the text of a message seen as its
-    only part) are left out, except a last one: that is a missing field."""
-    path, value = "", body
-    for at, step in enumerate(loc):
-        if isinstance(value, dict) and step in value:
-            value = value[str(step)]
-        elif isinstance(value, list) and isinstance(step, int):
-            value = value[step]
-        elif at < len(loc) - 1 or not isinstance(value, dict):
-            continue
-        path += path_step(step)
-    return path.removeprefix(".")[:256], value
-
-
-def _nearest(loc: tuple[int | str, ...]) -> str:
-    known = _fields_at(loc[:-1])
-    name = str(loc[-1])[:64]
-    if len(loc) == 1 and name in REPLACED:
-        return f"Did you mean {REPLACED[name]!r}?"
-    near = difflib.get_close_matches(name, known, n=1, cutoff=0)
-    return f"Did you mean {near[0]!r}? Known fields are {', '.join(sorted(known))}."
-
-
-def _fields_at(loc: tuple[int | str, ...]) -> list[str]:
-    forms: dict[str, type[_Form]] = {
-        "content": TextPart, "messages": ChatMessage, "json_schema": JsonSchemaFormat,
-        "response_format": ResponseFormat, "stream_options": StreamOptions,
-    }
-    inner = next((forms[step] for step in reversed(loc) if isinstance(step, str) and step in forms), ChatRequest)
-    return [field.alias or name for name, field in inner.model_fields.items()]
-
-
-def _plain(message: str) -> str:
-    return message.removeprefix("Input ")
-
-
-def _short(value: Json) -> str:
-    if isinstance(value, dict | list):
-        return "an object" if isinstance(value, dict) else "a list"
-    if value is None or isinstance(value, bool):
-        return {None: "null", True: "true", False: "false"}[value]
-    text = repr(value) if isinstance(value, str) else str(value)
-    return text if len(text) <= 60 else f"{text[:57]}..."

@@ -1,0 +1,75 @@
+"""What is wrong with a request, said with the path of the place in its body and the way out."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Mapping
+from types import MappingProxyType
+
+from pydantic_core import ErrorDetails
+
+from ..errors import InvalidParameter
+from .body import Json
+from .errors import MissingField, UnknownField, path_step
+
+REPLACED = MappingProxyType({
+    "guided_json": "response_format", "guided_regex": "response_format", "guided_choice": "response_format",
+    "guided_grammar": "response_format", "structured_outputs": "response_format", "json_schema": "response_format",
+    "functions": "response_format", "tools": "response_format", "max_new_tokens": "max_tokens",
+})
+
+
+class Complaints:
+    def __init__(self, fields: Mapping[str, tuple[str, ...]], *, top: tuple[str, ...]) -> None:
+        """fields: the known fields of the object (or the objects of the list) that stands under a name; top: those of
+        the body."""
+        self._fields = fields
+        self._top = top
+
+    def of(self, error: ErrorDetails, body: dict[str, Json]) -> InvalidParameter:
+        loc = error["loc"]
+        path, value = _locate(loc, body)
+        name = str(loc[-1])[:64]
+        match error["type"]:
+            case "extra_forbidden":
+                return UnknownField(f"the field {name!r} is not known here", where=path, fix=self._nearest(loc, name))
+            case "missing":
+                return MissingField(f"the field {name!r} is missing", where=path)
+            case "none_required":
+                return InvalidParameter(f"the field {name!r} is not supported here", where=path, fix="Leave it out.")
+            case "literal_error" if name == "type" and "content" in loc:
+                return InvalidParameter(f"parts of type {_short(value)} are not supported, only text", where=path)
+        message = error["msg"].removeprefix("Input ")
+        return InvalidParameter(f"{path}: {message}, not {_short(value)}", where=path)
+
+    def _nearest(self, loc: tuple[int | str, ...], name: str) -> str:
+        if len(loc) == 1 and name in REPLACED:
+            return f"Did you mean {REPLACED[name]!r}?"
+        names = (self._fields[step] for step in reversed(loc[:-1]) if isinstance(step, str) and step in self._fields)
+        known = next(names, self._top)
+        near = difflib.get_close_matches(name, known, n=1, cutoff=0)
+        return f"Did you mean {near[0]!r}? Known fields are {', '.join(known)}."
+
+
+def _locate(loc: tuple[int | str, ...], body: Json) -> tuple[str, Json]:
+    """The path of an error, and the value there. Steps that the body does not have (the text of a message seen as its
+    only part) are left out, except a last one: that is a missing field."""
+    path, value = "", body
+    for at, step in enumerate(loc):
+        if isinstance(value, dict) and step in value:
+            value = value[str(step)]
+        elif isinstance(value, list) and isinstance(step, int):
+            value = value[step]
+        elif at < len(loc) - 1 or not isinstance(value, dict):
+            continue
+        path += path_step(step)
+    return path.removeprefix(".")[:256], value
+
+
+def _short(value: Json) -> str:
+    if isinstance(value, dict | list):
+        return "an object" if isinstance(value, dict) else "a list"
+    if value is None or isinstance(value, bool):
+        return {None: "null", True: "true", False: "false"}[value]
+    text = repr(value) if isinstance(value, str) else str(value)
+    return text if len(text) <= 60 else f"{text[:57]}..."
