@@ -5,21 +5,21 @@ from __future__ import annotations
 import logging
 import queue
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
 from msgspec import structs
 
 from .config import EngineConfig
 from .constraints import Constraints
+from .device import Device, ExecutorFault
 from .errors import EngineFault
 from .executor import Executor
 from .faults import describe, pack
 from .memory import Memory
 from .messages import Command, Event, Finished, Stop, Tokens
 from .plan import Pick, Sampled
-from .radix import Cursor
+from .radix_node import Cursor
 from .reception import Reception
 from .request import Generation, Request, Scoring
 from .scheduler import Scheduler, Share, StepPlan
@@ -43,14 +43,6 @@ class Counters:
     faults: int = 0
 
 
-class ExecutorFault(Exception):
-    """The executor raised `cause` in one of its three calls."""
-
-    def __init__(self, cause: Exception) -> None:
-        super().__init__(str(cause))
-        self.cause = cause
-
-
 class Engine:
     """One model, one pool, one tree. `send` is safe from any thread; everything else runs in the loop's thread.
 
@@ -68,12 +60,12 @@ class Engine:
         self.constraints = constraints or Constraints()
         self.clock = clock
         self.counters = Counters()
+        self._device = Device(executor, rows=self.constraints.rows, clock=clock)
         self.reception = Reception(self)
         self._report = report or _log_fault
         self._inbox: queue.SimpleQueue[Command] = queue.SimpleQueue()
         self._outbox: list[Event] = []
         self._stopping = False
-        self._masks: object = None
         self._build_memory()
 
     def _build_memory(self) -> None:
@@ -98,7 +90,7 @@ class Engine:
                 if events:
                     sink(events)
         finally:
-            self.executor.close()
+            self._device.close()
 
     @property
     def busy(self) -> bool:
@@ -127,7 +119,7 @@ class Engine:
 
     def step(self) -> None:
         """One pass: everything that may go wrong for one request ends in that request."""
-        began, in_model = self.clock(), self.counters.model_s
+        began, in_model = self.clock(), self._device.seconds
         try:
             planned = self.scheduler.plan(began)
             for request in planned.done:
@@ -140,7 +132,8 @@ class Engine:
         except Exception as error:
             self._contain(error)
         self.counters.steps += 1
-        self.counters.host_s += self.clock() - began - (self.counters.model_s - in_model)
+        self.counters.model_s = self._device.seconds
+        self.counters.host_s += self.clock() - began - (self._device.seconds - in_model)
 
     def _run_shares(self, planned: StepPlan) -> None:
         try:
@@ -173,28 +166,9 @@ class Engine:
 
     def _execute(self, shares: Sequence[Share]) -> dict[int, list[list[Sampled]]]:
         """Index of the share -> what was drawn at each of its logits."""
-        plan = StepPlan(tuple(shares)).as_plan(self.counters.steps)
-        with self._device():
-            ticket = self.executor.forward(plan)
+        ticket = self._device.forward(StepPlan(tuple(shares)).as_plan(self.counters.steps))
         picks, owners = self._picks(shares)  # the host's work, while the device computes
-        with self._device():
-            self._bind_masks()
-            self.executor.sample(ticket, picks)
-            drawn = self.executor.result(ticket)
-            if len(drawn) != len(picks):
-                raise EngineFault(f"{len(picks)} picks came back as {len(drawn)}", where="executor.result")
-        return _by_owner(shares, owners, drawn)
-
-    @contextmanager
-    def _device(self) -> Iterator[None]:
-        """Time inside is the model's; an exception inside is the executor's."""
-        began = self.clock()
-        try:
-            yield
-        except Exception as error:
-            raise ExecutorFault(error) from error
-        finally:
-            self.counters.model_s += self.clock() - began
+        return _by_owner(shares, owners, self._device.draw(ticket, picks))
 
     def _picks(self, shares: Sequence[Share]) -> tuple[list[Pick], list[tuple[int, int]]]:
         """The picks of a step and, for each, (share, position within the share). A failing matcher ends its request."""
@@ -212,12 +186,6 @@ class Engine:
                 owners += [(index, offset)] * len(group)
             logits += len(share.positions)
         return picks, owners
-
-    def _bind_masks(self) -> None:
-        rows = self.constraints.rows()
-        if rows is not None and rows is not self._masks:
-            self.executor.bind_masks(rows)
-            self._masks = rows
 
     # What came of it
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
-from .radix import Cursor, Namespace
+from .radix_node import Cursor, Namespace
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,7 +11,8 @@ from collections import OrderedDict
 from .lease import Lease
 from .pages import PagePool
 from .plan import PageCopy
-from .radix import Cursor, MatchResult, RadixTree
+from .radix import RadixTree
+from .radix_node import Cursor, MatchResult
 from .request import Request
 
 

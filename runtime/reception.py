@@ -26,7 +26,7 @@ from .messages import (
     Stats,
     TrimLease,
 )
-from .radix import Namespace
+from .radix_node import Namespace
 from .request import ChoiceJob, Generation, Prefilling, Request, Scoring
 
 if TYPE_CHECKING:

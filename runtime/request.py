@@ -13,7 +13,7 @@ from .errors import EngineFault
 from .lease import Lease, TokenChain
 from .messages import Sampling, TokenLogprob, Usage
 from .plan import Pick, Sampled
-from .radix import Cursor, Node
+from .radix_node import Cursor, Node
 
 
 @dataclass(slots=True)

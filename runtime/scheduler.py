@@ -9,7 +9,7 @@ from msgspec import structs
 
 from .memory import Memory
 from .plan import PageCopy, Plan, Row
-from .radix import MatchResult, Node
+from .radix_node import MatchResult, Node
 from .request import Request
 
 

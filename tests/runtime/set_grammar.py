@@ -28,7 +28,8 @@ class MaskRows:
     def __init__(self, vocabulary_size: int) -> None:
         self._words = -(-vocabulary_size // 32)
         self._ids: dict[frozenset[int], int] = {}
-        self.array = np.full((1, self._words), -1, np.int32)
+        self.array = np.zeros((0, self._words), np.int32)
+        self.row(frozenset(range(vocabulary_size)))  # row 0; padding bits are 0 in every row
 
     def row(self, tokens: frozenset[int]) -> int:
         if tokens not in self._ids:

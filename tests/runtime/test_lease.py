@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import Bundle, RuleBasedStateMachine, rule
 
 from espalier.runtime.lease import LeaseTable, TokenChain
-from espalier.runtime.radix import Namespace
+from espalier.runtime.radix_node import Namespace
 
 
 class ChainsAgainstLists(RuleBasedStateMachine):

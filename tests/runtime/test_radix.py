@@ -12,7 +12,8 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, 
 
 from espalier.runtime.errors import EngineFault
 from espalier.runtime.pages import PagePool, PageState
-from espalier.runtime.radix import Cursor, Namespace, RadixTree, common_prefix
+from espalier.runtime.radix import RadixTree
+from espalier.runtime.radix_node import Cursor, Namespace, common_prefix
 
 PAGE = 4
 TOTAL = 24
