@@ -1,7 +1,8 @@
 """`not`, implications and exclusive choices, rewritten as derived schemas that only the plain keywords need to serve.
 
-The negation of a schema is the union of the negations of its keywords; each is again a schema (`minimum: 5` becomes:
-not a number, or a number below 5). A keyword whose negation would need "some item" or "some property" is refused.
+The negation of a schema is the union of the negations of its keywords; each is again a schema: `minimum: 5` becomes a
+number below 5, since all other types satisfy it. A keyword whose negation would need "some item" or "some property" is
+refused.
 """
 
 from __future__ import annotations
@@ -65,10 +66,6 @@ def exclusive(options: list[str], overlaps: dict[int, list[int]]) -> Derived:
     return {"anyOf": branches}
 
 
-def _other(kind: str) -> Derived:
-    return {"type": [name for name in _PLAIN_TYPES if name != kind]}
-
-
 class _Negation:
     """The negations of one schema's keywords, as options of a union."""
 
@@ -104,16 +101,15 @@ class _Negation:
         numbers = {"minimum": "exclusiveMaximum", "exclusiveMinimum": "maximum",
                    "maximum": "exclusiveMinimum", "exclusiveMaximum": "minimum"}
         if keyword in numbers:
-            return [_other("number"), {"type": "number", numbers[keyword]: value}]
+            return [{"type": "number", numbers[keyword]: value}]
         for noun, kind in (("Length", "string"), ("Items", "array"), ("Properties", "object")):
             if keyword == "min" + noun:
-                below: list[Derived] = [{"type": kind, "max" + noun: int(value) - 1}] if value else []
-                return [_other(kind), *below]
+                return [{"type": kind, "max" + noun: int(value) - 1}] if value else []
             if keyword == "max" + noun:
-                return [_other(kind), {"type": kind, "min" + noun: int(value) + 1}]
+                return [{"type": kind, "min" + noun: int(value) + 1}]
         if keyword in ("pattern", NOT_PATTERN):
             opposite = NOT_PATTERN if keyword == "pattern" else "pattern"
-            return [_other("string"), {"type": "string", opposite: value}]
+            return [{"type": "string", opposite: value}]
         return None
 
     def _values(self, members: list[JsonValue]) -> list[Derived]:
@@ -135,8 +131,7 @@ class _Negation:
 
     def _structure(self, keyword: str, value: Any) -> list[Derived]:
         if keyword == "required":
-            without: list[Derived] = [{"type": "object", "properties": {name: False}} for name in value]
-            return [_other("object"), *without] if value else []
+            return [{"type": "object", "properties": {name: False}} for name in value]
         if keyword == "properties":
             return [{"type": "object", "required": [name], "properties": {name: {"not": self._link(keyword, name)}}}
                     for name, below in value.items() if below not in (True, {})]

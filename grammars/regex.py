@@ -178,6 +178,7 @@ class _Simulator:
         self._meter = meter
         self._open_end = open_end
         self._start = start
+        self._closures: dict[tuple[bool, bool, frozenset[_Thread]], _Simulation] = {}
         self._done: _Simulation = (False, False, frozenset([(end, _FREE)]))
         if open_end:
             nfa.chars[end].append((charset.ALL, end))
@@ -187,6 +188,12 @@ class _Simulator:
         return trim(explore(first, self._step, self._final, self._meter))
 
     def _closed(self, at_start: bool, after_word: bool, threads: frozenset[_Thread]) -> _Simulation:
+        key = (at_start, after_word, threads)
+        if key not in self._closures:
+            self._closures[key] = self._close(at_start, after_word, threads)
+        return self._closures[key]
+
+    def _close(self, at_start: bool, after_word: bool, threads: frozenset[_Thread]) -> _Simulation:
         reached = self._follow(threads, at_start, after_word, at_end=False)
         if self._open_end and (self._end, _FREE) in reached:
             return self._done
@@ -233,8 +240,8 @@ class _Simulator:
         rows, movers = self._rows(ordered)
         out: list[tuple[int, int, _Simulation]] = []
         for low, high, targets in overlay(rows):
-            alive = [(targets[i], mover) for i, mover in enumerate(movers) if targets[i] >= 0]
-            followers = self._paid(low, [(target, owed) for target, (_, owed) in alive])
+            alive = [(targets[i], owed) for i, (_, owed) in enumerate(movers) if targets[i] >= 0]
+            followers = self._paid(low, alive)
             if followers:
                 word = self._nfa.boundaries and _is_word(low)
                 out.append((low, high, self._closed(False, word, followers)))
@@ -301,8 +308,11 @@ class _Simulator:
         return True
 
 
+_WORD = frozenset(code for low, high in charset.WORD for code in range(low, high + 1))
+
+
 def _is_word(symbol: int) -> bool:
-    return any(low <= symbol <= high for low, high in charset.WORD)
+    return symbol in _WORD
 
 
 def _accepts_all(dfa: Dfa, state: int) -> bool:

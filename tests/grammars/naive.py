@@ -54,6 +54,13 @@ class Naive:
     def may_end(self, threads: frozenset) -> bool:
         return any(below is None and self._may_return(frame) for frame, below in threads)
 
+    def followers(self, threads: frozenset) -> dict[int, frozenset]:
+        """One byte of each edge that may be taken, with the threads after it."""
+        edges = [edge for frame, _ in threads for edge in self._edges[frame.rule].get(frame.state, ())]
+        bytes_ = {byte for edge in edges for byte in edge[:2]}
+        found = {byte: self.step(threads, byte) for byte in bytes_}
+        return {byte: after for byte, after in found.items() if after}
+
     def accepts(self, text: str | bytes) -> bool:
         threads = self.start()
         for byte in text.encode() if isinstance(text, str) else text:

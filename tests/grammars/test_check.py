@@ -81,7 +81,8 @@ def test_case_files_keep_their_numbers() -> None:
 
 
 def test_samples_are_spelled_in_the_chosen_style() -> None:
-    schema = '{"properties":{"a":{"type":"array","items":{"type":"number"}}},"additionalProperties":false}'
+    numbers = '{"type":"array","items":{"type":"number"}}'
+    schema = f'{{"type":"object","properties":{{"a":{numbers}}},"additionalProperties":false}}'
     samples = {"good": ' { "a" : [ 1 , 2.50 ] } ', "bad": '{"b":1}', "broken": "{"}
     for spacing in ("compact", "spaced", "indented"):
         report = check_samples(schema, samples, produce, spacing=spacing)  # type: ignore[arg-type]
