@@ -6,15 +6,8 @@ from typing import Any
 
 import pytest
 
-from espalier.runtime.catalogue import resolve
 from espalier.runtime.gguf import GGUFFile
 from espalier.runtime.tokenizer import Tokenizer
-
-
-@pytest.fixture(scope="session")
-def smollm2_path() -> Path:
-    """The small real model, fetched once through the catalogue."""
-    return resolve("smollm2-135m")
 
 
 @pytest.fixture(scope="session")
