@@ -140,12 +140,10 @@ def _walk_tokens(
 
 @inner
 def _tokens(q: Any, k: Any, v: Any, out: Any, positions: Any, rows: Any, tables: Any, which: Any, scale: Any) -> None:
-    # The common sizes as constants: their loops become straight vector code.
+    # The commonest size of small models as a constant: its loops become straight vector code.
     head_dim = q.shape[3]
     if head_dim == 64:
         _walk_tokens(q, k, v, out, positions, rows, tables, which, scale, 64)
-    elif head_dim == 128:
-        _walk_tokens(q, k, v, out, positions, rows, tables, which, scale, 128)
     else:
         _walk_tokens(q, k, v, out, positions, rows, tables, which, scale, head_dim)
 

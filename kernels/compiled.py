@@ -7,8 +7,9 @@ Python launcher beside each kernel checks shapes, dtypes and strides before it g
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast
 
 import numba
 import numpy as np
@@ -33,11 +34,22 @@ _VECTORISE = {"reassoc", "contract", "nsz", "arcp"}
 
 
 def kernel(signature: str) -> Callable[[Function], Function]:
-    """An entry point: compiled at import from `signature` (or read from the cache), runs without the GIL."""
-    compile_: Callable[[Function], Function] = _njit(
-        signature, nogil=True, cache=True, fastmath=_VECTORISE, error_model="numpy"
-    )
-    return compile_
+    """An entry point, compiled for `signature` (or read from the cache) at its first call; runs without the GIL."""
+
+    def decorate(function: Function) -> Function:
+        @functools.cache
+        def compiled() -> Function:
+            options = {"nogil": True, "cache": True, "fastmath": _VECTORISE, "error_model": "numpy"}
+            made: Function = _njit(signature, **options)(function)
+            return made
+
+        @functools.wraps(function)
+        def call(*arguments: Any) -> Any:
+            return compiled()(*arguments)
+
+        return cast(Function, call)
+
+    return decorate
 
 
 def inner(function: Function) -> Function:

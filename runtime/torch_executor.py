@@ -48,6 +48,7 @@ class TorchExecutor:
         self._logits: dict[Ticket, torch.Tensor] = {}
         self._results: dict[Ticket, list[Sampled]] = {}
         self._previous: Sequence[int] = ()
+        self._warm_up()
 
     def bind_masks(self, rows: NDArray[np.int32]) -> None:
         """rows: int32 [n, ceil(V / 32)]; read at every `sample`, so rows may be filled in after the call."""
@@ -94,6 +95,14 @@ class TorchExecutor:
         """Gives the results up; the pool goes with the executor."""
         self._logits.clear()
         self._results.clear()
+
+    def _warm_up(self) -> None:
+        """Compiles the kernels, or reads them from their cache, so that the first request need not wait for it."""
+        ticket = self.forward(Plan(0, (Row((0,), 0, (0,), (0,)),)))
+        self.sample(ticket, [Pick(0)])
+        self.result(ticket)
+        self.host_s = self.model_s = self.sample_s = 0.0
+        self._previous = ()
 
     def _compute(self, plan: Plan, tokens: list[int], started: float) -> torch.Tensor:
         spans = _spans(plan.rows)

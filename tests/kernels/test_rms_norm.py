@@ -17,7 +17,7 @@ def test_compiled_agrees_with_the_reference_and_adds_the_same_residual(
 ) -> None:
     torch.manual_seed(width)
     x, delta, weight = torch.randn(tokens, width), torch.randn(tokens, width), torch.rand(width) + 0.5
-    ours, reference = x.to(dtype), x.to(dtype)
+    ours, reference = x.to(dtype).clone(), x.to(dtype).clone()
     added = delta.to(dtype) if add else None
     close(rms_norm.compiled(ours, added, weight.to(dtype), 1e-5),
           rms_norm.reference(reference, added, weight.to(dtype), 1e-5))
