@@ -33,7 +33,7 @@ SCRIPTS = {
 }
 
 
-SETTINGS = Settings(heartbeat_seconds=0.2, drain_seconds=0.2, body_bytes=1 << 20)
+SETTINGS = Settings(drain_seconds=0.2, body_bytes=1 << 20)
 
 
 @pytest.fixture(scope="module")

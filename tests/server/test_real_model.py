@@ -1,4 +1,6 @@
-"""`espalier serve` with the small model: engine in its own process, the real client, SIGTERM."""
+"""`espalier serve` with the small model: engine in its own process, the real client, SIGTERM. In exact mode, where an
+answer does not depend on what was cached before.
+"""
 
 from __future__ import annotations
 
@@ -22,7 +24,8 @@ MODEL = "smollm2-135m"
 PROGRAM = """
 from espalier.runtime.config import EngineConfig
 from espalier.runtime.server.serve import serve
-serve("smollm2-135m", port=0, config=EngineConfig(threads=1, pages=512), ready=lambda url: print(url, flush=True))
+config = EngineConfig(threads=1, pages=512, dtype="float32", exact=True)
+serve("smollm2-135m", port=0, config=config, ready=lambda url: print(url, flush=True))
 """
 
 

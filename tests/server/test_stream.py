@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import socket
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 
 import httpx
@@ -12,6 +13,7 @@ import pytest
 
 from espalier.runtime.server.settings import Settings
 
+from .conftest import SCRIPTS
 from .fake_runtime import FakeRuntime, Script
 from .live import LiveServer, eventually, live
 from .test_chat import MODEL, Person
@@ -85,14 +87,20 @@ def test_what_fails_midway_is_an_error_event_and_no_done(server: LiveServer, cli
         list(client.chat.completions.create(**body("midway")))
 
 
-def test_silence_is_filled_with_comments(server: LiveServer) -> None:
-    reply = server.post(body("slow"))
+@pytest.fixture(scope="module")
+def impatient() -> Iterator[LiveServer]:
+    with live(FakeRuntime(SCRIPTS), Settings(heartbeat_seconds=0.1, drain_seconds=0.2)) as server:
+        yield server
+
+
+def test_silence_is_filled_with_comments(impatient: LiveServer) -> None:
+    reply = impatient.post(body("slow"))
     assert reply.text.startswith(": ")
     assert "slow" in reply.text
 
 
-def test_a_refusal_after_the_stream_opened_is_an_error_event(server: LiveServer) -> None:
-    reply = server.post(body("queued, then refused"))
+def test_a_refusal_after_the_stream_opened_is_an_error_event(impatient: LiveServer) -> None:
+    reply = impatient.post(body("queued, then refused"))
     assert reply.status_code == 200
     assert json.loads(data_lines(reply)[-1])["error"]["code"] == "overloaded"
 
