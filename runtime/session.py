@@ -4,15 +4,14 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from .answering import Cut, Writer
 from .branch import BranchId, Closing, GenerateSpec, Opening, Piece, Scores, Text, TokenIds
-from .checks import check_length, check_number, check_sampling, check_tokens
+from .branch_state import BranchState
+from .checks import check_length, check_number, check_sampling
 from .errors import EngineFault, InvalidParameter, TemplateError
 from .generation import Generation, Started
-from .lease import TokenChain
 from .messages import (
     Abort,
     Choose,
@@ -31,26 +30,9 @@ from .messages import (
     Usage,
 )
 from .template_roles import Message
-from .textchain import TextChain
 
 if TYPE_CHECKING:
     from .runtime import Runtime
-
-
-@dataclass(slots=True)
-class _Branch:
-    """chain: tokens, of which the engine's lease has the first `sent`; text: what they spell. tail: literals not yet
-    tokenized, as text and ids of special tokens. busy: an answer is being generated."""
-
-    chain: TokenChain = field(default_factory=TokenChain)
-    text: TextChain = field(default_factory=TextChain)
-    sent: int = 0
-    tail: list[str | int] = field(default_factory=list)
-    busy: bool = False
-
-    @property
-    def empty(self) -> bool:
-        return not self.tail and not len(self.chain)
 
 
 Asking = Callable[[int, tuple[int, ...]], Command]
@@ -64,7 +46,7 @@ class Session:
         self._runtime = runtime
         self._tokenizer = runtime.tokenizer
         self._id = runtime.router.next_id()
-        self._branches: dict[BranchId, _Branch] = {}
+        self._branches: dict[BranchId, BranchState] = {}
         self._closed = False
         self._send(OpenSession(self._id, salt, adapter))
 
@@ -74,7 +56,7 @@ class Session:
         """A new, empty branch."""
         self._check_open()
         id = self._runtime.router.next_id()
-        self._branches[id] = _Branch()
+        self._branches[id] = BranchState(self._runtime.tokenizer)
         self._send(OpenLease(id, self._id))
         return id
 
@@ -85,13 +67,13 @@ class Session:
         for piece in pieces:
             match piece:
                 case Text(text):
-                    self._append_text(state, text)
+                    state.append_text(text)
                 case Opening(role):
-                    state.tail += self._runtime.template.opening_parts(role, state.empty)
+                    state.append_parts(self._runtime.template.opening_parts(role, state.empty))
                 case Closing(role):
-                    state.tail += self._runtime.template.closing_parts(role)
+                    state.append_parts(self._runtime.template.closing_parts(role))
                 case TokenIds(ids):
-                    self._append_ids(state, ids)
+                    state.append_ids(ids)
 
     def extend_chat(self, branch: BranchId, messages: Sequence[Mapping[str, str]], generation_prompt: bool = True
                     ) -> None:
@@ -103,7 +85,7 @@ class Session:
         told = [Message(message["role"], message["content"]) for message in messages]
         template = self._runtime.template
         if state.empty:
-            self._append_ids(state, template.render(told, generation_prompt))
+            state.append_ids(template.render(told, generation_prompt))
             return
         if not template.stable:
             raise TemplateError(
@@ -120,16 +102,14 @@ class Session:
         """Copies, O(1) whatever the length. What the branch has not computed yet is computed once, for all of them."""
         state = self._idle(branch)
         check_number("count", count, 0, 1 << 20)
-        self._flush(state)
-        pending = self._pending(state)
-        if pending:
-            self._send(Prefill(self._runtime.router.next_id(), branch, pending))
-            state.sent = len(state.chain)
+        state.flush()
+        if state.unsent:
+            self._send(Prefill(self._runtime.router.next_id(), branch, state.hand_over()))
         return [self._fork_one(branch, state) for _ in range(count)]
 
-    def _fork_one(self, branch: BranchId, state: _Branch) -> BranchId:
+    def _fork_one(self, branch: BranchId, state: BranchState) -> BranchId:
         id = self._runtime.router.next_id()
-        self._branches[id] = _Branch(state.chain.copy(), state.text, state.sent)
+        self._branches[id] = state.copy()
         self._send(OpenLease(id, self._id, branch))
         return id
 
@@ -140,19 +120,14 @@ class Session:
 
     def text(self, branch: BranchId) -> str:
         """Everything that was appended and generated, special tokens as the template spells them."""
-        state = self._state(branch)
-        return state.text.whole() + "".join(map(self._spelled, state.tail))
+        return self._state(branch).whole_text()
 
     def tokens(self, branch: BranchId) -> list[int]:
-        state = self._state(branch)
-        self._flush(state)
-        return state.chain.slice(0, len(state.chain))
+        return self._state(branch).all_tokens()
 
     def length(self, branch: BranchId) -> int:
         """Tokens of the branch. Raises MissingByte when its text cannot be spelled."""
-        state = self._state(branch)
-        self._flush(state)
-        return len(state.chain)
+        return self._state(branch).flush()
 
     def close(self) -> None:
         """Aborts what runs and frees everything. Closing twice is no error."""
@@ -172,15 +147,14 @@ class Session:
             min_p=spec.min_p, logprobs=spec.logprobs,
         )
         _check_stops(spec)
-        self._flush(state)
-        check_length(len(state.chain), spec.max_tokens, self._runtime.context)
+        check_length(state.flush(), spec.max_tokens, self._runtime.context)
         state.busy = True
         return Generation(
             start=lambda: self._start(branch, state, spec), settle=lambda cut: self._settle(branch, state, cut),
             send=self._send, router=self._runtime.router,
         )
 
-    async def _start(self, branch: BranchId, state: _Branch, spec: GenerateSpec) -> Started:
+    async def _start(self, branch: BranchId, state: BranchState, spec: GenerateSpec) -> Started:
         self._check_open()
         constraint = None
         if spec.constraint is not None:
@@ -192,19 +166,14 @@ class Session:
             temperature=spec.temperature, top_k=spec.top_k, top_p=spec.top_p, min_p=spec.min_p, seed=seed,
             ignore_end=spec.ignore_end, logprobs=spec.logprobs,
         )
-        tokens = self._hand_over(state)
-        self._send(Generate(box.request, branch, tokens, spec.max_tokens, sampling, constraint))
+        self._send(Generate(box.request, branch, state.hand_over(), spec.max_tokens, sampling, constraint))
         return Started(box, Writer(self._tokenizer.token_bytes, spec.stop))
 
-    def _settle(self, branch: BranchId, state: _Branch, cut: Cut | None) -> None:
+    def _settle(self, branch: BranchId, state: BranchState, cut: Cut | None) -> None:
         """The branch takes over the tokens that stay; the engine's lease is cut to the same length."""
         state.busy = False
         if cut is not None:
-            state.chain.extend(cut.tokens)
-            state.text = state.text.append(cut.text)
-            if cut.literal:
-                state.tail.append(cut.literal)
-        state.sent = min(len(state.chain), state.sent + (len(cut.tokens) if cut else 0))
+            state.take_answer(cut)
         if branch in self._branches:
             self._send(TrimLease(branch, state.sent))
 
@@ -216,8 +185,7 @@ class Session:
         if "" in choices:
             raise InvalidParameter("a choice is empty", where=f"choices/{list(choices).index('')}")
         encoded = tuple(tuple(self._tokenizer.encode(choice)) for choice in choices)
-        self._flush(state)
-        check_length(len(state.chain), max(map(len, encoded)), self._runtime.context)
+        check_length(state.flush(), max(map(len, encoded)), self._runtime.context)
         chosen = await self._ask(state, lambda request, new: Choose(request, branch, new, encoded))
         if not isinstance(chosen, Chosen):
             raise EngineFault(f"a choice was answered by {type(chosen).__name__}", where="session")
@@ -228,18 +196,17 @@ class Session:
     async def prefill(self, branch: BranchId) -> Usage:
         """Compute the branch, so that forks of it share the work."""
         state = self._idle(branch)
-        self._flush(state)
-        check_length(len(state.chain), 0, self._runtime.context)
+        check_length(state.flush(), 0, self._runtime.context)
         done = await self._ask(state, lambda request, new: Prefill(request, branch, new))
         if not isinstance(done, Finished):
             raise EngineFault(f"a prefill was answered by {type(done).__name__}", where="session")
         return done.usage
 
-    async def _ask(self, state: _Branch, build: Asking) -> Event:
+    async def _ask(self, state: BranchState, build: Asking) -> Event:
         """Send a request that has one answer and wait for it; a caller that goes away aborts it."""
         box = self._runtime.router.open()
         state.busy = True
-        self._send(build(box.request, self._hand_over(state)))
+        self._send(build(box.request, state.hand_over()))
         answered = False
         try:
             event = await box.get()
@@ -251,50 +218,6 @@ class Session:
             if not answered:
                 self._send(Abort(box.request))
 
-    # Tokens
-
-    def _flush(self, state: _Branch) -> None:
-        """Tokenize the literals since the last boundary. On an error the branch is as before."""
-        if state.tail:
-            ids = self._tokenizer.encode_parts(state.tail)
-            state.chain.extend(ids)
-            state.text = state.text.append("".join(map(self._spelled, state.tail)))
-            state.tail = []
-
-    def _append_text(self, state: _Branch, text: str) -> None:
-        if text:
-            if state.empty:
-                state.chain.extend(self._tokenizer.prefix)
-            state.tail.append(text)
-
-    def _append_ids(self, state: _Branch, ids: Sequence[int]) -> None:
-        check_tokens("tokens", ids, self._tokenizer.vocab_size)
-        self._flush(state)
-        state.chain.extend(ids)
-        state.text = state.text.append(self._decoded(ids))
-
-    def _decoded(self, ids: Sequence[int]) -> str:
-        special, parts, run = self._tokenizer.special_ids, list[str](), list[int]()
-        for id in ids:
-            if id in special:
-                parts += [self._tokenizer.decode(run), self._spelled(id)]
-                run = []
-            else:
-                run.append(id)
-        return "".join([*parts, self._tokenizer.decode(run)])
-
-    def _spelled(self, part: str | int) -> str:
-        return part if isinstance(part, str) else self._tokenizer.text_of_special(part)
-
-    def _pending(self, state: _Branch) -> tuple[int, ...]:
-        return tuple(state.chain.slice(state.sent, len(state.chain)))
-
-    def _hand_over(self, state: _Branch) -> tuple[int, ...]:
-        """The tokens that the engine's lease lacks; it has them from now on."""
-        pending = self._pending(state)
-        state.sent = len(state.chain)
-        return pending
-
     # State
 
     def _send(self, command: Command) -> None:
@@ -304,14 +227,14 @@ class Session:
         if self._closed:
             raise InvalidParameter("the session is closed", where="session", fix="Open another one.")
 
-    def _state(self, branch: BranchId) -> _Branch:
+    def _state(self, branch: BranchId) -> BranchState:
         self._check_open()
         state = self._branches.get(branch)
         if state is None:
             raise InvalidParameter(f"branch {branch} is not open in this session", where="branch")
         return state
 
-    def _idle(self, branch: BranchId) -> _Branch:
+    def _idle(self, branch: BranchId) -> BranchState:
         state = self._state(branch)
         if state.busy:
             raise InvalidParameter(

@@ -83,6 +83,41 @@ def test_requests_that_share_an_uncached_prefix_compute_it_once() -> None:
         assert bench.tokens(lease) == expected_answer((*PROMPT, lease), 4, GREEDY)[0]
 
 
+def test_whoever_waits_for_a_prefix_goes_on_when_its_maker_leaves() -> None:
+    bench = bench_with_leases(3, step_tokens=8)
+    for lease in (1, 2, 3):
+        bench.send(generate(lease, lease, (*PROMPT, lease)))
+    bench.step()
+    assert bench.engine.scheduler.running == 1
+    bench.send(Abort(1))
+    bench.run()
+    for lease in (2, 3):
+        assert bench.tokens(lease) == expected_answer((*PROMPT, lease), 4, GREEDY)[0]
+    assert bench.finished(2).usage.cached == 8
+    assert bench.finished(3).usage.cached >= 28
+
+
+def test_a_fork_needs_its_parent_no_more() -> None:
+    bench = bench_with_leases(1, step_tokens=8)
+    bench.send(Prefill(1, 1, PROMPT))
+    bench.lease(2, parent=1)
+    bench.send(ReleaseLease(1), generate(3, 2, (8,)))
+    bench.run()
+    assert bench.failed(1).error == "RequestAborted"
+    assert bench.tokens(3) == expected_answer((*PROMPT, 8), 4, GREEDY)[0]
+
+
+def test_a_miss_after_an_eviction_says_so() -> None:
+    bench = bench_with_leases(2)
+    bench.send(Prefill(1, 1, PROMPT))
+    bench.run()
+    bench.send(ReleaseLease(1))
+    bench.engine.memory.tree.evict(3)
+    bench.send(generate(2, 2))
+    bench.run()
+    assert (bench.finished(2).usage.miss, bench.finished(2).usage.cached) == ("evicted", 20)
+
+
 def test_a_lease_goes_on_from_what_it_computed() -> None:
     bench = bench_with_leases(1)
     bench.send(generate(1, 1))
