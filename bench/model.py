@@ -1,6 +1,6 @@
 """The model alone, one thread: prefill of 512 tokens, decode at batch 1, 8 and 32.
 
-    python -m bench.model MODEL.gguf [--dtype bfloat16|float32] [--exact]
+    python -m bench.model [--model NAME_OR_PATH] [--dtype bfloat16|float32] [--exact]
 
 Decode starts at 64 tokens a row and takes 32 steps; greedy sampling included. Peers: one thread, this model, measured
 on another machine of the same kind (llama.cpp Q4_1; transformers generate in bfloat16).
@@ -14,8 +14,8 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
-from pathlib import Path
 
+from espalier.runtime.catalogue import resolve
 from espalier.runtime.config import EngineConfig
 from espalier.runtime.models.load import load_model
 from espalier.runtime.plan import Pick, Plan, Row
@@ -81,8 +81,9 @@ def decode(executor: TorchExecutor, config: EngineConfig, batch: int) -> Callabl
     return work
 
 
-def measure(path: Path, config: EngineConfig) -> list[Measure]:
-    executor = TorchExecutor(load_model(path, config), config)
+def measure(model: str, config: EngineConfig | None = None) -> list[Measure]:
+    config = config or EngineConfig(threads=1)
+    executor = TorchExecutor(load_model(resolve(model), config), config)
     makers: dict[str, Callable[[], Callable[[], int]]] = {"prefill 512": lambda: prefill(executor, config)}
     makers |= {f"decode batch {batch}": partial(decode, executor, config, batch) for batch in (1, 8, 32)}
     rows = []
@@ -96,12 +97,12 @@ def measure(path: Path, config: EngineConfig) -> list[Measure]:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
-    parser.add_argument("path", type=Path)
+    parser.add_argument("--model", default="smollm2-135m")
     parser.add_argument("--dtype", choices=("bfloat16", "float32"), default="bfloat16")
     parser.add_argument("--exact", action="store_true")
     arguments = parser.parse_args()
     config = EngineConfig(dtype=arguments.dtype, exact=arguments.exact, threads=1)
-    save("model", measure(arguments.path, config))
+    save("model", measure(arguments.model, config))
 
 
 if __name__ == "__main__":
