@@ -7,9 +7,10 @@ All three are hash-consed, so equal continuations have equal numbers. What a wal
 from __future__ import annotations
 
 import numpy as np
-from numba import njit, types
+from numba import types
 
 from .errors import ConstraintTooLarge
+from .jit import kernel
 
 NODES, KEYS, SETS, FULL = 0, 1, 2, 3  # slots of `counts`
 PARENT, RETURN, REGISTER, DEPTH, USED = 0, 1, 2, 3, 4  # columns of `nodes`
@@ -20,13 +21,13 @@ ARENA_TYPE = types.Tuple((_table, types.int64[::1], _slots, _table, _slots, _tab
 _i8 = types.int64
 
 
-@njit(_i8(_i8, _i8, _i8), cache=True, nogil=True)
+@kernel(_i8(_i8, _i8, _i8))
 def _hash(a, b, c):  # type: ignore[no-untyped-def]
     h = (a * 0x9E3779B1 + b * 0x85EBCA77 + c * 0xC2B2AE3D) & 0x7FFFFFFFFFFF
     return h ^ (h >> 15) ^ (h >> 29)
 
 
-@njit(_i8(ARENA_TYPE, _i8, _i8, _i8, _i8, _i8), cache=True, nogil=True)
+@kernel(_i8(ARENA_TYPE, _i8, _i8, _i8, _i8, _i8))
 def intern_node(arena, parent, state, register, cost, used):  # type: ignore[no-untyped-def]
     """The node of a frame that goes on in `state` with `register` over `parent`; 0 when the arena is full.
 
@@ -55,7 +56,7 @@ def intern_node(arena, parent, state, register, cost, used):  # type: ignore[no-
     return _i8(node)
 
 
-@njit(_i8(_table, _slots, _i8, _i8), cache=True, nogil=True)
+@kernel(_i8(_table, _slots, _i8, _i8))
 def find_pair(table, slots, first, second):  # type: ignore[no-untyped-def]
     """The number of (first, second) in a table of pairs, or 0."""
     mask = slots.size - 1
@@ -68,7 +69,7 @@ def find_pair(table, slots, first, second):  # type: ignore[no-untyped-def]
     return _i8(0)
 
 
-@njit(_i8(ARENA_TYPE, _i8, _i8, _i8), cache=True, nogil=True)
+@kernel(_i8(ARENA_TYPE, _i8, _i8, _i8))
 def intern_pair(arena, which, first, second):  # type: ignore[no-untyped-def]
     """The number of a key (parent key, byte) or of a set (parent set, key); 0 when the arena is full.
 
@@ -98,7 +99,7 @@ def intern_pair(arena, which, first, second):  # type: ignore[no-untyped-def]
     return _i8(k)
 
 
-@njit(types.void(_table, _slots, _i8, _i8, _i8), cache=True, nogil=True)
+@kernel(types.void(_table, _slots, _i8, _i8, _i8))
 def _forget(table, slots, low, high, width):  # type: ignore[no-untyped-def]
     """Frees the slots of [low, high). Last in, first out: so no probe chain is broken."""
     mask = slots.size - 1
@@ -110,7 +111,7 @@ def _forget(table, slots, low, high, width):  # type: ignore[no-untyped-def]
         slots[at] = 0
 
 
-@njit(types.void(ARENA_TYPE, _i8, _i8, _i8), cache=True, nogil=True)
+@kernel(types.void(ARENA_TYPE, _i8, _i8, _i8))
 def undo(arena, nodes, keys, sets):  # type: ignore[no-untyped-def]
     """Takes back everything interned since the counts were (nodes, keys, sets)."""
     counts = arena[7]
@@ -174,7 +175,7 @@ class Arena:
         _rehash(self.kernel, *mark)
 
 
-@njit(types.void(_table, _slots, _i8, _i8, _i8), cache=True, nogil=True)
+@kernel(types.void(_table, _slots, _i8, _i8, _i8))
 def _remember(table, slots, low, high, width):  # type: ignore[no-untyped-def]
     mask = slots.size - 1
     for k in range(low, high):
@@ -185,7 +186,7 @@ def _remember(table, slots, low, high, width):  # type: ignore[no-untyped-def]
         slots[at] = k
 
 
-@njit(types.void(ARENA_TYPE, _i8, _i8, _i8), cache=True, nogil=True)
+@kernel(types.void(ARENA_TYPE, _i8, _i8, _i8))
 def _rehash(arena, nodes, keys, sets):  # type: ignore[no-untyped-def]
     _remember(arena[0], arena[2], 1, nodes, 3)
     _remember(arena[3], arena[4], 2, keys, 2)

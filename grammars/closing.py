@@ -6,10 +6,11 @@ shortest may be used: then the shortest unused one is searched along the tree of
 
 from __future__ import annotations
 
-from numba import njit, types
+from numba import types
 
 from .arena import ARENA_TYPE, find_pair
 from .ir import CLOSE_KEY, OPEN_KEY
+from .jit import kernel
 from .tables import (
     BASE,
     CALLS,
@@ -31,7 +32,7 @@ _i8 = types.int64
 _FAR = FAR
 
 
-@njit(types.boolean(ARENA_TYPE, _i8, _i8), cache=True, nogil=True)
+@kernel(types.boolean(ARENA_TYPE, _i8, _i8))
 def _begins_used(arena, keys, prefix):  # type: ignore[no-untyped-def]
     """Whether some key of the set begins with, or is, `prefix`. A key's number exceeds those of its prefixes."""
     pairs, sets = arena[3], arena[5]
@@ -45,7 +46,7 @@ def _begins_used(arena, keys, prefix):  # type: ignore[no-untyped-def]
     return False
 
 
-@njit(_i8(TABLES_TYPE, _i8, _i8), cache=True, nogil=True)
+@kernel(_i8(TABLES_TYPE, _i8, _i8))
 def _after_key(tables, state, low):  # type: ignore[no-untyped-def]
     """Bytes from the end of a key on, without another free key where that is possible."""
     base = tables[2][state, BASE]
@@ -53,7 +54,7 @@ def _after_key(tables, state, low):  # type: ignore[no-untyped-def]
     return _i8(alone if alone < _FAR else tables[7][base + low])
 
 
-@njit(_i8(TABLES_TYPE, ARENA_TYPE, _i8, _i8, _i8, _i8), cache=True, nogil=True)
+@kernel(_i8(TABLES_TYPE, ARENA_TYPE, _i8, _i8, _i8, _i8))
 def _leave(tables, arena, state, key, keys, low):  # type: ignore[no-untyped-def]
     """Bytes to the frame's end when the very next byte leaves the tree of used keys: ends the key, or makes it new."""
     classes, go, states, edges, distance, single = (
@@ -79,7 +80,7 @@ def _leave(tables, arena, state, key, keys, low):  # type: ignore[no-untyped-def
     return best
 
 
-@njit(_i8(TABLES_TYPE, ARENA_TYPE, _i8, _i8, _i8, _i8), cache=True, nogil=True)
+@kernel(_i8(TABLES_TYPE, ARENA_TYPE, _i8, _i8, _i8, _i8))
 def _new_key(tables, arena, state, key, keys, low):  # type: ignore[no-untyped-def]
     """Bytes to the frame's end from `state` inside the key `key`, by the shortest way that gives no used key."""
     classes, go, states, edges, single = tables[0], tables[1], tables[2], tables[5], tables[9]
@@ -95,30 +96,28 @@ def _new_key(tables, arena, state, key, keys, low):  # type: ignore[no-untyped-d
             length += 1
             at = pairs[at, 0]
         if at == key and length > 0:
-            path = [_i8(0) for _ in range(length)]
-            at = sets[rest, 1]
-            for k in range(length - 1, -1, -1):
-                path[k] = _i8(at)
-                at = pairs[at, 0]
             here = state
-            for k in range(length):
+            for k in range(1, length + 1):
+                at = sets[rest, 1]
+                for _ in range(length - k):
+                    at = pairs[at, 0]
                 if states[here, CALLS] < states[here, CALLS_END]:
-                    best = min(best, k + tables[7][states[here, BASE] + low])  # a called key body: presumed endless
+                    best = min(best, k - 1 + tables[7][states[here, BASE] + low])  # a called key body: presumed endless
                     break
-                entry = go[here, classes[pairs[path[k], 1]]]
+                entry = go[here, classes[pairs[at, 1]]]
                 if entry <= -2:
                     entry = edges[-2 - entry, 1] if edges[-2 - entry, 2] != CLOSE_KEY else -1
-                if entry == -1 or single[pairs[path[k], 1]] == 0:
+                if entry == -1 or single[pairs[at, 1]] == 0:
                     break
                 here = _i8(entry)
-                best = min(best, k + 1 + _leave(tables, arena, here, path[k], keys, low))
+                best = min(best, k + _leave(tables, arena, here, _i8(at), keys, low))
         rest = _i8(sets[rest, 0])
     if states[state, CALLS] < states[state, CALLS_END]:
         best = min(best, _i8(tables[7][states[state, BASE] + low]))
     return best
 
 
-@njit(_i8(TABLES_TYPE, ARENA_TYPE, _i8, _i8, _i8), cache=True, nogil=True)
+@kernel(_i8(TABLES_TYPE, ARENA_TYPE, _i8, _i8, _i8))
 def _open_new_key(tables, arena, rule, keys, low):  # type: ignore[no-untyped-def]
     """Bytes from the begin of the next free key to the frame's end; remembered with the set."""
     edges, sets = tables[5], arena[5]
@@ -135,7 +134,7 @@ def _open_new_key(tables, arena, rule, keys, low):  # type: ignore[no-untyped-de
     return cost
 
 
-@njit(_i8(TABLES_TYPE, ARENA_TYPE, _i8, _i8, _i8, _i8), cache=True, nogil=True)
+@kernel(_i8(TABLES_TYPE, ARENA_TYPE, _i8, _i8, _i8, _i8))
 def remaining(tables, arena, state, register, key, exact):  # type: ignore[no-untyped-def]
     """Bytes that the frame in (state, register) needs to its end; FAR or more when it cannot.
 

@@ -11,7 +11,7 @@ import numpy as np
 
 from .arena import FULL, KEYS, Arena
 from .errors import ConstraintTooLarge
-from .masking import LOOKED, MARKED, WORST, strike, walk
+from .masking import LOOKED, MARKED, REPORT, WORST, strike, walk
 from .rows import Row
 from .tables import FAR, Tables
 from .vocabulary import Vocabulary
@@ -90,6 +90,7 @@ class Explorer:
         self._threads = np.zeros((_FIRST_BUFFER, 5), np.int32)
         self._queue = np.zeros((QUEUE, 3), np.int32)
         self._notes = np.zeros(3, np.int64)
+        self._offsets, self._crossed = (np.zeros(vocabulary.longest + 3, np.int64) for _ in range(2))
         self._threads[0] = (start, 0, 0, 0, 0)
         self.start = self._intern(1)
 
@@ -195,7 +196,7 @@ class Explorer:
             mark = self._arena.mark()
             words = np.zeros(self._vocabulary.words, np.uint32)
             marked = np.empty((1 if first_only else self._vocabulary.size, 2), np.int32)
-            report = np.zeros(5, np.int64)
+            report = np.zeros(REPORT, np.int64)
 
             def work() -> int:
                 words[:], report[:] = 0, 0
@@ -203,7 +204,8 @@ class Explorer:
                 if not exact:
                     self._threads[:count, OPEN] = 0
                 return int(walk(self._tables, self._arena.kernel, self._trie, self._threads, count, begin,
-                                end, limit, int(exact), words, marked, report, int(first_only)))
+                                end, limit, int(exact), words, marked, report, int(first_only), self._queue,
+                                self._offsets, self._crossed))
 
             visited = self._retried(mark, work)
             self._arena.undo_to(mark)
@@ -218,11 +220,12 @@ class Explorer:
         tokens = [self._vocabulary.tokens[t] for t in marked[:, 0].tolist()]
         text = np.frombuffer(b"".join(tokens), np.uint8).copy()
         ends = np.cumsum(np.array([len(t) for t in tokens], np.int64))
+        marked = np.ascontiguousarray(marked)
         with self._lock:
             def work() -> int:
                 self._load(configuration.threads)
                 return int(strike(self._tables, self._arena.kernel, self._threads, len(configuration.threads), text,
-                                  ends, np.ascontiguousarray(marked), 0, words))
+                                  ends, marked, words, np.empty_like(self._threads), self._queue, self._notes))
 
             return self._retried(self._arena.mark(), work)
 

@@ -14,10 +14,11 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numba import njit, types
+from numba import types
 
 from .errors import MissingByte, Unsatisfiable
 from .ir import CLOSE_KEY, KEY, NOTHING, OPEN_KEY, Grammar
+from .jit import kernel
 from .tables import (
     BACK,
     CALLED_RULE,
@@ -46,7 +47,7 @@ from .tables import (
 _i8, _i44, _i4, _u1 = types.int64, types.int32[:, ::1], types.int32[::1], types.uint8[::1]
 
 
-@njit(_i8(_i8, _i8, _i8, _i4, _i4), cache=True, nogil=True)
+@kernel(_i8(_i8, _i8, _i8, _i4, _i4))
 def _next_column(kind, action, column, bounds, following):  # type: ignore[no-untyped-def]
     """The column after an action, or -1. bounds: the row of Tables.rules; following: its next_required."""
     low = bounds[LOW]
@@ -67,7 +68,7 @@ def _next_column(kind, action, column, bounds, following):  # type: ignore[no-un
     return column
 
 
-@njit(_i8(_i8, _i8, _i44, _i4, _i8, _i8), cache=True, nogil=True)
+@kernel(_i8(_i8, _i8, _i44, _i4, _i8, _i8))
 def _through(kind, low, distance, edge, column, after):  # type: ignore[no-untyped-def]
     """The cost of an edge (source, target, action, cost) that leads to column `after`, from its target on included."""
     target, action, cost = edge[1], edge[2], edge[3]
@@ -81,7 +82,7 @@ def _through(kind, low, distance, edge, column, after):  # type: ignore[no-untyp
     return min(_i8(FAR), _i8(cost) + _i8(rest))
 
 
-@njit(types.boolean(_i8, _i8, _i4, _i4), cache=True, nogil=True)
+@kernel(types.boolean(_i8, _i8, _i4, _i4))
 def _may_return(kind, column, bounds, following):  # type: ignore[no-untyped-def]
     low = bounds[LOW]
     if kind == COUNTER:
@@ -89,7 +90,7 @@ def _may_return(kind, column, bounds, following):  # type: ignore[no-untyped-def
     return following.size == 0 or following[min(column, low)] >= low
 
 
-@njit(types.void(_i44, _u1, _i44, _i8, _i4, _i4, _i4), cache=True, nogil=True)
+@kernel(types.void(_i44, _u1, _i44, _i8, _i4, _i4, _i4))
 def _solve(edges, finals, distance, kind, bounds, following, order):  # type: ignore[no-untyped-def]
     """Fills distance [states, columns] of one rule. edges: (source, target, action, cost), by source descending."""
     low = bounds[LOW]

@@ -3,21 +3,23 @@
 from __future__ import annotations
 
 import numpy as np
-from numba import njit, types
+from numba import types
 
 from .arena import ARENA_TYPE, FULL, KEYS, NODES, SETS, undo
+from .jit import kernel
 from .tables import TABLES_TYPE
 from .trie import TRIE_TYPE
-from .walk import CROSSED, POPPED, QUEUE, advance, nearest, step
+from .walk import CROSSED, POPPED, advance, glide, near, nearest, step
 
 # slots of a walk's `report`
-WORST, LOOKED, MARKED, ALLOWED, FAILED = 0, 1, 2, 3, 4
+WORST, LOOKED, MARKED, ALLOWED, NOTES = 0, 1, 2, 3, 4  # from NOTES on: the notes of its steps (walk.py)
+REPORT = NOTES + 3
 
 _i8, _u1, _i44, _i8s = types.int64, types.uint8[::1], types.int32[:, ::1], types.int64[::1]
 _u4 = types.uint32[::1]
 
 
-@njit(_i8(TRIE_TYPE, _i8, _u4, _i44, _i8, _i8), cache=True, nogil=True)
+@kernel(_i8(TRIE_TYPE, _i8, _u4, _i44, _i8, _i8))
 def _allow(trie, node, words, marked, marks, crossed):  # type: ignore[no-untyped-def]
     """Sets the bits of the tokens that end at a node; lists them when `crossed` is not 0. Returns the marks."""
     token = trie[3][node]
@@ -31,24 +33,26 @@ def _allow(trie, node, words, marked, marks, crossed):  # type: ignore[no-untype
     return _i8(marks)
 
 
-@njit(_i8(TABLES_TYPE, ARENA_TYPE, TRIE_TYPE, _i44, _i8, _i8, _i8, _i8, _i8, _u4, _i44, _i8s, _i8),
-      cache=True, nogil=True)
-def walk(tables, arena, trie, threads, count, begin, end, limit, exact, words, marked, report, first_only):  # type: ignore[no-untyped-def]
+@kernel(_i8(TABLES_TYPE, ARENA_TYPE, TRIE_TYPE, _i44, _i8, _i8, _i8, _i8, _i8, _u4, _i44, _i8s, _i8, _i44, _i8s,
+               _i8s))
+def walk(  # type: ignore[no-untyped-def]
+    tables, arena, trie, threads, count, begin, end, limit, exact, words, marked, report, first_only, queue, offsets,
+    crossed,
+):
     """Sets the bit of every token in the trie nodes [begin, end) that threads[:count] can read.
 
     The nodes are a whole subtree's children, and the threads stand before them. limit: the largest U that a successor
     may have. exact: heed the free keys written. marked[i] = (token, moves that only an exact test can judge).
     report: the largest U seen, frames looked into, tokens marked, tokens allowed, trouble. first_only: stop at one.
-    threads: the buffer of the walk. Returns trie nodes visited, -1 in trouble.
+    threads, queue, offsets, crossed: room to work in, the last two of the longest token and three more. Returns trie
+    nodes visited, -1 in trouble.
     """
     byte, depth, size, token = trie[0], trie[1], trie[2], trie[3]
-    queue = np.empty((QUEUE, 3), np.int32)
-    notes = np.zeros(3, np.int64)
-    longest = 1
-    for i in range(begin, end):
-        longest = max(longest, depth[i])
-    offsets = np.zeros(longest + 3, np.int64)
-    crossed = np.zeros(longest + 3, np.int64)
+    classes, go, states, rules, edges, distance = tables[0], tables[1], tables[2], tables[3], tables[5], tables[7]
+    costs = arena[1]
+    notes = report[NOTES:]
+    offsets[0] = 0
+    crossed[0] = 0
     above = depth[begin] - 1 if begin < end else 0
     offsets[1] = count
     i, visited, marks = begin, 0, 0
@@ -57,17 +61,24 @@ def walk(tables, arena, trie, threads, count, begin, end, limit, exact, words, m
         d = depth[i] - above
         low, high = offsets[d - 1], offsets[d]
         notes[CROSSED] = 0
-        top = step(tables, arena, threads, low, high, _i8(byte[i]), exact, queue, notes)
-        if top < 0:
-            report[FAILED] = 1
-            return _i8(-1)
+        gone = _i8(-1)
+        if high - low == 1 and high < threads.shape[0]:
+            gone = glide(classes, go, states, rules, edges, distance, threads, low, _i8(byte[i]), exact)
+        if gone >= 0:
+            top = high + gone
+        else:
+            top = step(tables, arena, threads, low, high, _i8(byte[i]), exact, queue, notes)
+            if top < 0:
+                return _i8(-1)
         if top == high:
             i += size[i]
             continue
         offsets[d + 1] = top
         crossed[d] = crossed[d - 1] + notes[CROSSED]
         if token[i] >= 0:
-            cost = nearest(tables, arena, threads, high, top, exact)
+            cost = near(states, rules, distance, costs, threads, high, exact) if top - high == 1 else _i8(-1)
+            if cost < 0:
+                cost = nearest(tables, arena, threads, high, top, exact)
             if cost <= limit:
                 report[WORST] = max(report[WORST], cost)
                 report[ALLOWED] += 1
@@ -80,29 +91,27 @@ def walk(tables, arena, trie, threads, count, begin, end, limit, exact, words, m
     return _i8(visited)
 
 
-@njit(_i8(TABLES_TYPE, ARENA_TYPE, _i44, _i8, _u1, _i8s, _i44, _i8, _u4), cache=True, nogil=True)
-def strike(tables, arena, threads, count, text, ends, marked, least, words):  # type: ignore[no-untyped-def]
-    """Tests the marked tokens with at least `least` marks exactly and clears the bits of those that cannot be read.
+@kernel(_i8(TABLES_TYPE, ARENA_TYPE, _i44, _i8, _u1, _i8s, _i44, _u4, _i44, _i44, _i8s))
+def strike(tables, arena, threads, count, text, ends, marked, words, work, queue, notes):  # type: ignore[no-untyped-def]
+    """Tests the marked tokens exactly and clears the bits of those that cannot be read.
 
     text[ends[k-1]:ends[k]] are the bytes of marked token k. The arena is left as it was. Returns the bits cleared, -1
     in trouble.
     """
-    queue = np.empty((QUEUE, 3), np.int32)
-    notes = np.zeros(3, np.int64)
-    work = np.empty_like(threads)
     counts = arena[7]
     nodes, keys, sets = counts[NODES], counts[KEYS], counts[SETS]
     cleared, low = 0, _i8(0)
     for k in range(ends.size):
-        if marked[k, 1] >= least:
-            work[:count] = threads[:count]
-            left = advance(tables, arena, work, count, text, low, ends[k], queue, notes)
-            if left < 0 or counts[FULL] == 1:
-                return _i8(-1)
-            undo(arena, nodes, keys, sets)
-            if left == 0:
-                bit = marked[k, 0]
-                words[bit >> 5] &= ~(np.uint32(1) << np.uint32(bit & 31))
-                cleared += 1
+        for t in range(count):
+            for c in range(5):
+                work[t, c] = threads[t, c]
+        left = advance(tables, arena, work, count, text, low, ends[k], queue, notes)
+        if left < 0 or counts[FULL] == 1:
+            return _i8(-1)
+        undo(arena, nodes, keys, sets)
+        if left == 0:
+            bit = marked[k, 0]
+            words[bit >> 5] &= ~(np.uint32(1) << np.uint32(bit & 31))
+            cleared += 1
         low = ends[k]
     return _i8(cleared)

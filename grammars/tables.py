@@ -13,11 +13,12 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 import numpy as np
-from numba import njit, types
+from numba import types
 
 from .arena import ARENA_TYPE, SETS, intern_pair
 from .errors import ConstraintTooLarge, InvalidConstraint
 from .ir import CLOSE_KEY, COUNT, KEY, NOTHING, OPEN_KEY, Counter, Grammar, Order, Rule
+from .jit import kernel
 
 FAR = 1 << 30  # the distance of what cannot finish
 
@@ -54,7 +55,7 @@ class Tables(NamedTuple):
     single: Any
 
 
-@njit(_i8(TABLES_TYPE, _i8, _i8), cache=True, nogil=True)
+@kernel(_i8(TABLES_TYPE, _i8, _i8))
 def column(tables, state, register):  # type: ignore[no-untyped-def]
     """The column of a register value in the distances of its rule."""
     kind = tables[2][state, KIND]
@@ -67,7 +68,7 @@ def column(tables, state, register):  # type: ignore[no-untyped-def]
     return _i8(min(register, low))
 
 
-@njit(types.boolean(ARENA_TYPE, _i8, _i8), cache=True, nogil=True)
+@kernel(types.boolean(ARENA_TYPE, _i8, _i8))
 def contains(arena, keys, key):  # type: ignore[no-untyped-def]
     """Whether the set has the key."""
     sets = arena[5]
@@ -78,7 +79,7 @@ def contains(arena, keys, key):  # type: ignore[no-untyped-def]
     return False
 
 
-@njit(_i8(TABLES_TYPE, ARENA_TYPE, _i8, _i8, _i8, _i8, _i8), cache=True, nogil=True)
+@kernel(_i8(TABLES_TYPE, ARENA_TYPE, _i8, _i8, _i8, _i8, _i8))
 def act(tables, arena, state, register, action, key, exact):  # type: ignore[no-untyped-def]
     """The register after an action of a frame in `state`, or -1 when the action is blocked.
 
@@ -107,7 +108,7 @@ def act(tables, arena, state, register, action, key, exact):  # type: ignore[no-
     return low + intern_pair(arena, SETS, keys if keys > 0 else _i8(-1 - rule), key)
 
 
-@njit(types.boolean(TABLES_TYPE, _i8, _i8), cache=True, nogil=True)
+@kernel(types.boolean(TABLES_TYPE, _i8, _i8))
 def returns(tables, state, register):  # type: ignore[no-untyped-def]
     """Whether the frame may return: its state is final and the register allows it."""
     return tables[2][state, FINAL] == 1 and tables[7][tables[2][state, BASE] + column(tables, state, register)] == 0

@@ -7,25 +7,30 @@ tells how deep a walk looked. Threads of one depth of a walk lie next to each ot
 
 from __future__ import annotations
 
-from numba import njit, types
+from numba import types
 
 from .arena import ARENA_TYPE, DEPTH, KEYS, PARENT, REGISTER, RETURN, USED, intern_node, intern_pair
 from .closing import remaining
-from .ir import CLOSE_KEY, NOTHING, OPEN_KEY
+from .ir import CLOSE_KEY, COUNT, NOTHING, OPEN_KEY
+from .jit import kernel
 from .tables import (
     BACK,
+    BASE,
     CALLED_RULE,
     CALLEE,
     CALLS,
     CALLS_END,
+    COUNTER,
     DISTINCT,
     FAR,
     FINAL,
+    HIGH,
     KIND,
     LOOSE,
     LOW,
     ON_RETURN,
     PLAIN,
+    PLATEAU,
     RULE,
     TABLES_TYPE,
     TIGHT,
@@ -39,10 +44,11 @@ CROSSED, POPPED, TROUBLE = 0, 1, 2
 QUEUE = 512  # frames that one thread may enter or leave for one byte
 
 _i8, _u1, _i44, _i8s = types.int64, types.uint8[::1], types.int32[:, ::1], types.int64[::1]
+_i4 = types.int32[::1]
 _FAR = FAR
 
 
-@njit(_i8(_i44, _i8, _i8, _i8, _i8, _i8, _i8, _i8), cache=True, nogil=True)
+@kernel(_i8(_i44, _i8, _i8, _i8, _i8, _i8, _i8, _i8))
 def _add(threads, low, high, state, register, node, key, origin):  # type: ignore[no-untyped-def]
     """Adds a thread to [low, high) unless it is there; returns the new end, -1 when the buffer is full."""
     for k in range(low, high):
@@ -60,7 +66,7 @@ def _add(threads, low, high, state, register, node, key, origin):  # type: ignor
     return high + 1
 
 
-@njit(_i8(TABLES_TYPE, ARENA_TYPE, _i44, _i8, _i8, _i8, _i8, _i8, _i8, _i8, _i8, _i8s, _i8), cache=True, nogil=True)
+@kernel(_i8(TABLES_TYPE, ARENA_TYPE, _i44, _i8, _i8, _i8, _i8, _i8, _i8, _i8, _i8, _i8s, _i8))
 def _move(tables, arena, threads, low, high, entry, state, register, node, key, origin, notes, byte):  # type: ignore[no-untyped-def]
     """Follows a byte edge (an entry of `go`) in walk mode or, when key >= 0, exactly; returns the new end."""
     exact = 1 if key >= 0 else 0
@@ -83,7 +89,7 @@ def _move(tables, arena, threads, low, high, entry, state, register, node, key, 
     return _add(threads, low, high, target, register, node, max(key, 0), origin)
 
 
-@njit(_i8(TABLES_TYPE, ARENA_TYPE, _i8, _i8, _i8, _i8, _i8), cache=True, nogil=True)
+@kernel(_i8(TABLES_TYPE, ARENA_TYPE, _i8, _i8, _i8, _i8, _i8))
 def enter(tables, arena, call, state, register, node, exact):  # type: ignore[no-untyped-def]
     """The stack node over which call number `call` of a frame in `state` runs; -1: blocked, 0: the arena is full."""
     back = _i8(tables[4][call, BACK])
@@ -98,7 +104,7 @@ def enter(tables, arena, call, state, register, node, exact):  # type: ignore[no
     return intern_node(arena, node, back, after, cost, _i8(used))
 
 
-@njit(_i8(_i44, _i8, _i8, _i8, _i8), cache=True, nogil=True)
+@kernel(_i8(_i44, _i8, _i8, _i8, _i8))
 def _enqueue(queue, tail, state, register, node):  # type: ignore[no-untyped-def]
     """Adds (state, register, node) to the queue once; -1 when it is full."""
     for k in range(tail):
@@ -112,7 +118,7 @@ def _enqueue(queue, tail, state, register, node):  # type: ignore[no-untyped-def
     return tail + 1
 
 
-@njit(_i8(TABLES_TYPE, ARENA_TYPE, _i44, _i8, _i8, _i8, _i8, _i8, _i44, _i8s), cache=True, nogil=True)
+@kernel(_i8(TABLES_TYPE, ARENA_TYPE, _i44, _i8, _i8, _i8, _i8, _i8, _i44, _i8s))
 def _step_thread(tables, arena, threads, at, low, high, byte, exact, queue, notes):  # type: ignore[no-untyped-def]
     """Adds the successors of threads[at] to [low, high); follows calls and returns in a queue. Returns the new end."""
     go, states, calls, first, nodes = tables[1], tables[2], tables[4], tables[6], arena[0]
@@ -146,23 +152,67 @@ def _step_thread(tables, arena, threads, at, low, high, byte, exact, queue, note
     return high
 
 
-@njit(_i8(TABLES_TYPE, ARENA_TYPE, _i44, _i8, _i8, _i8, _i8, _i44, _i8s), cache=True, nogil=True)
+@kernel(_i8(_u1, _i44, _i44, _i44, _i44, _i4, _i44, _i8, _i8, _i8))
+def glide(classes, go, states, rules, edges, distance, threads, at, byte, exact):  # type: ignore[no-untyped-def]
+    """The common case of a step, apart for speed: one thread, threads[at], in a state without calls or return.
+
+    Writes its successor to threads[at + 1] and returns 1; 0 when there is none; -1 when the case is not so simple.
+    """
+    state = threads[at, STATE]
+    if states[state, FINAL] == 1 or states[state, CALLS] != states[state, CALLS_END] or threads[at, OPEN] != 0:
+        return -1
+    entry = go[state, classes[byte]]
+    if entry == -1:
+        return 0
+    register = threads[at, REG]
+    if entry <= -2:
+        rule = states[state, RULE]
+        if states[state, KIND] != COUNTER or edges[-2 - entry, 2] != COUNT:
+            return -1
+        high, low = rules[rule, HIGH], rules[rule, LOW]
+        if high >= 0 and register >= high:
+            return 0
+        register = register + 1 if high >= 0 else min(register + 1, low)
+        entry = edges[-2 - entry, 1]
+    elif states[state, KIND] > COUNTER and (exact == 1 or rules[states[state, RULE], TIGHT] == 1):
+        return -1
+    if states[entry, LOOSE] == 0:
+        if states[entry, KIND] != COUNTER:
+            return -1
+        rule = states[entry, RULE]
+        column = min(register, rules[rule, LOW]) + max(0, register - rules[rule, PLATEAU])
+        if distance[states[entry, BASE] + column] >= _FAR:
+            return 0
+    threads[at + 1, STATE] = entry
+    threads[at + 1, REG] = register
+    threads[at + 1, NODE] = threads[at, NODE]
+    threads[at + 1, OPEN] = 0
+    threads[at + 1, ORIGIN] = threads[at, ORIGIN]
+    return 1
+
+
+@kernel(_i8(_i44, _i44, _i4, _i8s, _i44, _i8, _i8))
+def near(states, rules, distance, costs, threads, at, exact):  # type: ignore[no-untyped-def]
+    """The common case of `nearest`: one thread in whose frame free keys play no part; -1 for others."""
+    state = threads[at, STATE]
+    if states[state, KIND] > COUNTER and exact == 1:
+        return _i8(-1)
+    column = 0
+    if states[state, KIND] != PLAIN:
+        rule, register = states[state, RULE], threads[at, REG]
+        column = min(register, rules[rule, LOW])
+        if states[state, KIND] == COUNTER:
+            column += max(0, register - rules[rule, PLATEAU])
+    return distance[states[state, BASE] + column] + costs[threads[at, NODE]]
+
+
+@kernel(_i8(TABLES_TYPE, ARENA_TYPE, _i44, _i8, _i8, _i8, _i8, _i44, _i8s))
 def step(tables, arena, threads, low, high, byte, exact, queue, notes):  # type: ignore[no-untyped-def]
     """Successors of threads[low:high] on a byte, written from `high` on; returns their end, -1 in trouble.
 
     Adds to notes[CROSSED] the free keys ended (and every move in a tight frame); notes[POPPED]: frames of the walk's
     first stack looked into. Trouble: too many threads (notes[TROUBLE] = 1) or a full arena (its counts say so).
     """
-    if high - low == 1:
-        state = threads[low, STATE]
-        entry = tables[1][state, tables[0][byte]]
-        simple = tables[2][state, CALLS] == tables[2][state, CALLS_END] and tables[2][state, FINAL] == 0
-        if simple and threads[low, OPEN] == 0:
-            if entry == -1:
-                return high
-            if entry >= 0 and tables[2][state, KIND] == PLAIN:
-                return _add(threads, high, high, _i8(entry), _i8(threads[low, REG]), _i8(threads[low, NODE]), _i8(0),
-                            _i8(threads[low, ORIGIN]))
     end = high
     for at in range(low, high):
         end = _step_thread(tables, arena, threads, _i8(at), high, end, byte, exact, queue, notes)
@@ -172,7 +222,7 @@ def step(tables, arena, threads, low, high, byte, exact, queue, notes):  # type:
     return end
 
 
-@njit(_i8(TABLES_TYPE, ARENA_TYPE, _i44, _i8, _i8, _i8), cache=True, nogil=True)
+@kernel(_i8(TABLES_TYPE, ARENA_TYPE, _i44, _i8, _i8, _i8))
 def nearest(tables, arena, threads, low, high, exact):  # type: ignore[no-untyped-def]
     """U of threads[low:high]: bytes to acceptance over the nearest thread. 0 means that the text may end."""
     best = _i8(_FAR) * 1024
@@ -182,7 +232,7 @@ def nearest(tables, arena, threads, low, high, exact):  # type: ignore[no-untype
     return best
 
 
-@njit(_i8(TABLES_TYPE, ARENA_TYPE, _i44, _i8, _u1, _i8, _i8, _i44, _i8s), cache=True, nogil=True)
+@kernel(_i8(TABLES_TYPE, ARENA_TYPE, _i44, _i8, _u1, _i8, _i8, _i44, _i8s))
 def advance(tables, arena, threads, count, text, low, high, queue, notes):  # type: ignore[no-untyped-def]
     """threads[:count] over text[low:high], exactly; the result replaces them. Returns how many live, -1 in trouble."""
     for k in range(low, high):
@@ -190,14 +240,15 @@ def advance(tables, arena, threads, count, text, low, high, queue, notes):  # ty
         if end < 0:
             return _i8(-1)
         for t in range(count, end):
-            threads[t - count] = threads[t]
+            for c in range(5):
+                threads[t - count, c] = threads[t, c]
         count = end - count
         if count == 0:
             return _i8(0)
     return count
 
 
-@njit(_i8(TABLES_TYPE, ARENA_TYPE, _i44, _i8, _u1, _i44, _i8s), cache=True, nogil=True)
+@kernel(_i8(TABLES_TYPE, ARENA_TYPE, _i44, _i8, _u1, _i44, _i8s))
 def next_bytes(tables, arena, threads, count, found, queue, notes):  # type: ignore[no-untyped-def]
     """found[b] = 1 for every byte that can follow threads[:count]; returns how many, -1 in trouble."""
     total = 0
@@ -210,7 +261,7 @@ def next_bytes(tables, arena, threads, count, found, queue, notes):  # type: ign
     return _i8(total)
 
 
-@njit(_i8(TABLES_TYPE, ARENA_TYPE, _i44, _i8, _u1, _i44, _i8s), cache=True, nogil=True)
+@kernel(_i8(TABLES_TYPE, ARENA_TYPE, _i44, _i8, _u1, _i44, _i8s))
 def only_text(tables, arena, threads, count, text, queue, notes):  # type: ignore[no-untyped-def]
     """Writes the text that every continuation of threads[:count] shares; returns its length, -1 in trouble.
 
@@ -232,7 +283,8 @@ def only_text(tables, arena, threads, count, text, queue, notes):  # type: ignor
             break
         end = step(tables, arena, threads, _i8(0), count, _i8(only), _i8(1), queue, notes)
         for t in range(count, end):
-            threads[t - count] = threads[t]
+            for c in range(5):
+                threads[t - count, c] = threads[t, c]
         count = end - count
         text[length] = only
         length += 1
@@ -240,7 +292,7 @@ def only_text(tables, arena, threads, count, text, queue, notes):  # type: ignor
     return _i8(length)
 
 
-@njit(_i8(TABLES_TYPE, ARENA_TYPE, _i44, _i8), cache=True, nogil=True)
+@kernel(_i8(TABLES_TYPE, ARENA_TYPE, _i44, _i8))
 def settle(tables, arena, threads, count):  # type: ignore[no-untyped-def]
     """Sets the origin of threads[:count] to their depth. Returns 1 when a frame of theirs holds free keys, else 0."""
     used = 0

@@ -17,5 +17,6 @@ def bind(grammar: Grammar, vocabulary: Vocabulary, table: MaskTable | None = Non
 
 def allowed(grammar: CompiledGrammar, matcher: Matcher, budget: int | None = None) -> set[int]:
     """The ids that the row of a matcher allows."""
-    words = grammar.table.array[matcher.row(budget)]
+    row = matcher.row(budget)  # first: it may replace the array
+    words = grammar.table.array[row]
     return {i for i in range(32 * len(words)) if words[i >> 5] >> (i & 31) & 1}

@@ -12,7 +12,7 @@ Thread = tuple[Frame, ...]
 
 
 class Reference:
-    """Threads of a grammar, one byte at a time. single: bytes that are tokens of their own (law 4 may use only these)."""
+    """Threads of a grammar, one byte at a time. single: the bytes that are tokens, the only ones law 4 may use."""
 
     def __init__(self, grammar: Grammar, single: frozenset[int] = frozenset(range(256))) -> None:
         self.grammar = grammar

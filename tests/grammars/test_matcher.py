@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import random
 
 import pytest
-from hypothesis import assume, given, settings
+from hypothesis import assume, given, reject, settings
 from hypothesis import strategies as st
 
 from espalier.grammars.configuration import Limits
@@ -18,11 +19,13 @@ from .drawn import edge, grammars, json_grammar, rule, small_vocabulary, tokens
 from .engine import allowed, bind
 from .reference import Reference, UndecidedError
 
+_FEW = Limits(threads=24)
+
 
 def _compiled(grammar, vocabulary, reference):
     """The compiled grammar, None when the reference also finds no text."""
     try:
-        return bind(grammar, vocabulary)
+        return bind(grammar, vocabulary, limits=_FEW)
     except Unsatisfiable:
         assert reference.distance(reference.start) is None
         return None
@@ -68,12 +71,13 @@ def _closes(reference, threads):
     return bool(threads) and reference.distance(threads) is not None
 
 
-def _accepted(matcher, token):
-    """Accepts; draws another example when the text became too ambiguous, which is an answer of its own."""
+@contextlib.contextmanager
+def _readable_in_few_ways():
+    """Rejects drawn examples whose text became too ambiguous: that is an answer of its own."""
     try:
-        matcher.accept(token)
+        yield
     except ConstraintTooLarge:
-        assume(False)
+        reject()
 
 
 def _uniform(rng, ids, compiled, matcher):
@@ -87,7 +91,7 @@ def _longest(rng, ids, compiled, matcher):
 def _farthest(rng, ids, compiled, matcher):
     def distance(token):
         ahead = matcher.copy()
-        _accepted(ahead, token)
+        ahead.accept(token)
         return ahead.min_tokens()
     return max(ids, key=lambda i: (distance(i), rng.random()))
 
@@ -99,26 +103,27 @@ def test_every_answer_closes_within_any_budget_from_the_least_up(grammar, extra,
     vocabulary = small_vocabulary(extra)
     reference = Reference(grammar, frozenset(b'abc"'))
     try:
-        compiled = bind(grammar, vocabulary)
+        compiled = bind(grammar, vocabulary, limits=_FEW)
     except Unsatisfiable:
         assume(False)
-    matcher = compiled.matcher(forcing=forcing)
-    threads, budget = reference.start, compiled.min_tokens + spare
-    for _ in range(budget + 1):
-        ids = allowed(compiled, matcher, budget)
-        assert ids, matcher.explain()
-        assert all(matcher.allows(i) for i in ids)
-        assert matcher.min_tokens() <= budget
-        stops = ids & set(vocabulary.stop)
-        assert stops == (set(vocabulary.stop) if matcher.may_end() else set())
-        if not ids - stops or (stops and rng.random() < 0.2):
-            break
-        token = choose(rng, sorted(ids - stops), compiled, matcher)
-        assert token not in vocabulary.special
-        _accepted(matcher, token)
-        threads = reference.read(threads, vocabulary.tokens[token])
-        budget -= 1
-    assert reference.complete(threads)
+    with _readable_in_few_ways():
+        matcher = compiled.matcher(forcing=forcing)
+        threads, budget = reference.start, compiled.min_tokens + spare
+        for _ in range(budget + 1):
+            ids = allowed(compiled, matcher, budget)
+            assert ids, matcher.explain()
+            assert all(matcher.allows(i) for i in ids)
+            assert matcher.min_tokens() <= budget
+            stops = ids & set(vocabulary.stop)
+            assert stops == (set(vocabulary.stop) if matcher.may_end() else set())
+            if not ids - stops or (stops and rng.random() < 0.2):
+                break
+            token = choose(rng, sorted(ids - stops), compiled, matcher)
+            assert token not in vocabulary.special
+            matcher.accept(token)
+            threads = reference.read(threads, vocabulary.tokens[token])
+            budget -= 1
+        assert reference.complete(threads)
 
 
 @settings(max_examples=60, deadline=None)
@@ -126,27 +131,28 @@ def test_every_answer_closes_within_any_budget_from_the_least_up(grammar, extra,
 def test_rollback_and_copy_equal_a_replay(grammar, extra, rng, forcing):
     vocabulary = small_vocabulary(extra)
     try:
-        compiled = bind(grammar, vocabulary)
+        compiled = bind(grammar, vocabulary, limits=_FEW)
     except Unsatisfiable:
         assume(False)
-    matcher, ids = compiled.matcher(forcing=forcing), []
-    for _ in range(12):
-        choices = sorted(allowed(compiled, matcher) - set(vocabulary.stop))
-        if not choices:
-            break
-        ids.append(rng.choice(choices))
-        _accepted(matcher, ids[-1])
-    kept = rng.randrange(len(ids) + 1)
-    twin = matcher.copy()
-    matcher.rollback(len(ids) - kept)
-    replay = compiled.matcher(forcing=forcing)
-    for token in ids[:kept]:
-        replay.accept(token)
-    assert allowed(compiled, matcher) == allowed(compiled, replay)
-    assert matcher.min_tokens() == replay.min_tokens()
-    for token in ids[kept:]:
-        replay.accept(token)
-    assert allowed(compiled, twin) == allowed(compiled, replay)
+    with _readable_in_few_ways():
+        matcher, ids = compiled.matcher(forcing=forcing), []
+        for _ in range(12):
+            choices = sorted(allowed(compiled, matcher) - set(vocabulary.stop))
+            if not choices:
+                break
+            ids.append(rng.choice(choices))
+            matcher.accept(ids[-1])
+        kept = rng.randrange(len(ids) + 1)
+        twin = matcher.copy()
+        matcher.rollback(len(ids) - kept)
+        replay = compiled.matcher(forcing=forcing)
+        for token in ids[:kept]:
+            replay.accept(token)
+        assert allowed(compiled, matcher) == allowed(compiled, replay)
+        assert matcher.min_tokens() == replay.min_tokens()
+        for token in ids[kept:]:
+            replay.accept(token)
+        assert allowed(compiled, twin) == allowed(compiled, replay)
 
 
 def test_a_rejected_token_is_named_and_leaves_the_matcher_where_it_was():
@@ -220,8 +226,7 @@ def test_passing_the_stack_budget_fails_one_request_only():
     compiled = bind(json_grammar(), Vocabulary.bytes_only(), limits=Limits(nodes=1 << 10))
     matcher, other = compiled.matcher(), compiled.matcher()
     with pytest.raises(ConstraintTooLarge, match="1024"):
-        for _ in range(2000):
-            matcher.accept(ord("["))
+        _nest(matcher, 2000)
     before = allowed(compiled, matcher)
     assert ord("]") in before
     other.accept(ord("1"))
@@ -229,6 +234,11 @@ def test_passing_the_stack_budget_fails_one_request_only():
     fresh = compiled.matcher()
     for _ in range(300):
         fresh.accept(ord("["))
+
+
+def _nest(matcher, levels):
+    for _ in range(levels):
+        matcher.accept(ord("["))
 
 
 def test_used_keys_block_their_closing_quote_and_only_that():
