@@ -84,10 +84,14 @@ class Memory:
 
     def take(self, count: int) -> list[int]:
         """Pages from the pool, then from the tree, then from what only idle leases keep; [] when that is not enough."""
+        return self.pool.take(count) if self.make_free(count) else []
+
+    def make_free(self, count: int) -> bool:
+        """Evict until that many pages are free. False: what is left is pinned by requests."""
         while not self.pool.can_take(count):
             if not self.tree.evict(count - self.pool.free) and not self._relax():
-                return []
-        return self.pool.take(count)
+                return False
+        return True
 
     def settle(self, request: Request) -> None:
         """Filled pages go to the tree, so that others reuse them at once. The table is rewritten where it had them."""

@@ -24,6 +24,7 @@ from espalier.runtime.messages import (
     TrimLease,
 )
 from espalier.runtime.plan import Pick, Plan
+from espalier.runtime.scheduler import order
 from espalier.runtime.scripted_executor import ScriptedExecutor
 from tests.runtime.harness import END, MODEL, VOCABULARY, Bench, expected_answer, expected_scores
 from tests.runtime.set_grammar import encode_texts
@@ -178,6 +179,23 @@ def test_under_pressure_the_youngest_is_parked_and_goes_on_later() -> None:
         assert bench.tokens(lease) == expected_answer((lease, *PROMPT[:20]), 30, GREEDY)[0]
     firsts = [min(i for i, r in enumerate(bench.events) if r == lease) for lease in (1, 2, 3)]
     assert firsts == sorted(firsts)
+
+
+def test_order_is_arrival_and_changes_nothing() -> None:
+    bench = bench_with_leases(3)
+    bench.send(*(generate(lease, lease) for lease in (1, 2, 3)))
+    requests = bench.engine.scheduler.requests
+    assert order(reversed(requests)) == requests
+    assert [request.id for request in requests] == [1, 2, 3]
+
+
+def test_memory_that_is_short_does_not_make_work_twice() -> None:
+    bench = bench_with_leases(16, pages=40, page=4)
+    for lease in range(1, 17):
+        bench.send(generate(lease, lease, (lease % 11, lease // 11, *PROMPT), max_tokens=24))
+    bench.run()
+    least = 16 * (32 + 23)
+    assert bench.engine.counters.tokens_computed <= 1.25 * least
 
 
 def test_idle_leases_do_not_block_the_memory() -> None:
