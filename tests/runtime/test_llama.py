@@ -10,10 +10,13 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from espalier.kernels.linear import GROUP
 from espalier.kernels.registry import kernels
 from espalier.runtime.config import EngineConfig
+from espalier.runtime.gguf import GGUFFile
+from espalier.runtime.models.config import llama_config
 from espalier.runtime.models.llama import Llama
-from espalier.runtime.models.load import build_llama, load_model
+from espalier.runtime.models.load import GGUFSource, build_llama, load_model
 from espalier.runtime.plan import PageCopy, Pick, Plan, Row
 from espalier.runtime.torch_executor import TorchExecutor
 
@@ -183,18 +186,34 @@ def test_the_real_models_exact_bits_do_not_depend_on_chunks_or_batch(
     assert torch.equal(fresh[2].logits(rows), torch.cat(whole))
 
 
+@pytest.fixture(scope="module")
+def bfloat16(smollm2_path: Path) -> Llama:
+    return load_model(smollm2_path, EngineConfig(threads=1))
+
+
 @pytest.mark.model
 @pytest.mark.parametrize("chunk", [1, 4, 30])
 def test_the_real_model_in_bfloat16_stays_close(
-    smollm2_path: Path, smollm2: Llama, reference: dict[str, Any], chunk: int
+    smollm2: Llama, bfloat16: Llama, reference: dict[str, Any], chunk: int
 ) -> None:
     """In chunks small enough for the 4-bit weights and in larger ones."""
-    config = EngineConfig(threads=1, pages=64)
     text = prompts(reference)[5]["prompt_ids"]
-    model = load_model(smollm2_path, config)
-    assert all(block.down.codes is not None for block in model.blocks)
-    fast = Driver(TorchExecutor(model, config), config.page).whole(text, range(chunk, len(text), chunk))
+    config = EngineConfig(threads=1, pages=64)
+    assert all(block.down.codes is not None for block in bfloat16.blocks)
+    fast = Driver(TorchExecutor(bfloat16, config), config.page).whole(text, range(chunk, len(text), chunk))
     exact_config = EngineConfig(dtype="float32", exact=True, threads=1, pages=64)
     exact = Driver(TorchExecutor(smollm2, exact_config), config.page).whole(text).log_softmax(-1)
     divergence = (exact.exp() * (exact - fast.float().log_softmax(-1))).sum(-1)
     assert divergence.mean() < 0.02
+
+
+@pytest.mark.model
+@pytest.mark.parametrize("name", ["blk.0.attn_q.weight", "blk.3.attn_k.weight", "blk.29.ffn_down.weight"])
+def test_the_four_bits_are_the_tensor(smollm2_path: Path, name: str) -> None:
+    gguf = GGUFFile.open(smollm2_path)
+    source = GGUFSource(gguf, llama_config(gguf))
+    groups = source.groups(name)
+    assert groups is not None
+    scale, offset = (x.repeat_interleave(GROUP, 1) for x in (groups.scale, groups.offset))
+    assert torch.equal(scale * groups.codes + offset, torch.from_numpy(source.tensor(name)))
+    assert source.groups("token_embd.weight") is None
