@@ -70,7 +70,7 @@ def test_a_stream_that_outlasts_the_drain_ends_with_an_error_event() -> None:
 
 
 def test_while_the_door_closes_answers_end_and_new_requests_are_turned_away() -> None:
-    runtime = FakeRuntime({"long": Script(("tick ",) * 20, wait=0.02)})
+    runtime = FakeRuntime({"long": Script(("tick ",) * 100, wait=0.02)})
     with live(runtime, Settings(drain_seconds=20)) as server, server.client() as client:
         stream = ask(client, "long", stream=True)
         next(stream)

@@ -145,4 +145,4 @@ def test_a_client_that_gives_up_waiting_frees_its_work(
     with pytest.raises(httpx.ReadTimeout):
         httpx.post(f"{server.url}/v1/chat/completions", json=body("hang", stream=streamed), timeout=0.15)
     assert eventually(lambda: (runtime.running, runtime.open_sessions) == (0, 0))
-    assert 'outcome="aborted"} 0.0' not in server.get("/metrics").text
+    assert eventually(lambda: 'outcome="aborted"} 0.0' not in server.get("/metrics").text)
