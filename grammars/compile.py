@@ -14,7 +14,7 @@ from .json_text import JsonValue, read_json
 from .legacy import modernised
 from .limits import Limits, Meter
 from .meaning import Meaning
-from .plan import Planner
+from .planner import Planner
 from .regex import compile_regex
 from .utf8 import plain
 from .verify import verify

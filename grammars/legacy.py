@@ -7,27 +7,40 @@ from .json_text import JsonValue
 _DRAFT_4 = ("draft-03", "draft-04")
 _BEFORE_2019 = (*_DRAFT_4, "draft-05", "draft-06", "draft-07")
 _BEFORE_2020 = (*_BEFORE_2019, "2019-09")
-_DATA = frozenset({"const", "enum", "default", "examples"})
+_SCHEMAS = ("additionalItems", "additionalProperties", "contains", "else", "if", "items", "not", "propertyNames",
+            "then", "allOf", "anyOf", "oneOf", "prefixItems")
+_MAPS = ("$defs", "definitions", "dependencies", "dependentSchemas", "patternProperties", "properties")
 
 
 def modernised(schema: JsonValue) -> JsonValue:
-    """Draft 4's exclusive bounds, item lists before 2020-12 and `dependencies` before 2019-09."""
+    """Draft 4's exclusive bounds, item lists before 2020-12 and `dependencies` before 2019-09. Only where a schema
+    stands: a property may be called `dependencies`. What unknown keywords hold stays as it is."""
     draft = schema.get("$schema") if isinstance(schema, dict) else None
     if not isinstance(draft, str) or not any(name in draft for name in _BEFORE_2020):
         return schema
     stack: list[JsonValue] = [schema]
     while stack:
         value = stack.pop()
-        if isinstance(value, list):
-            stack.extend(value)
-        elif isinstance(value, dict):
+        if isinstance(value, dict):
+            stack.extend(_below(value))
             if any(name in draft for name in _DRAFT_4):
                 _exclusive(value)
             _items(value)
             if any(name in draft for name in _BEFORE_2019):
                 _dependencies(value)
-            stack.extend(item for name, item in value.items() if name not in _DATA)
     return schema
+
+
+def _below(schema: dict[str, JsonValue]) -> list[JsonValue]:
+    """The subschemas of a schema."""
+    found: list[JsonValue] = []
+    for keyword in _SCHEMAS:
+        value = schema.get(keyword)
+        found.extend(value if isinstance(value, list) else [value])
+    for keyword in _MAPS:
+        value = schema.get(keyword)
+        found.extend(value.values() if isinstance(value, dict) else [])
+    return found
 
 
 def _exclusive(schema: dict[str, JsonValue]) -> None:

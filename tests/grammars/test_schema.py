@@ -114,6 +114,9 @@ TABLE = [
      ["[]", "[1]"], ["[2]", "[1,1]"]),
     ('{"$schema":"http://json-schema.org/draft-07/schema#","type":"object","properties":{"a":{},"b":{}},'
      '"additionalProperties":false,"dependencies":{"a":["b"]}}', ['{"b":0}', '{"a":0,"b":0}'], ['{"a":0}']),
+    ('{"$schema":"http://json-schema.org/draft-04/schema#","type":"object","properties":{"dependencies":'
+     '{"const":1},"items":{"const":2}},"additionalProperties":false}',
+     ['{"dependencies":1,"items":2}'], ['{"dependencies":2}']),
     # impossible parts are absent
     ('{"type":"object","properties":{"a":{"type":"string","enum":[1]},"b":{"const":2}},"additionalProperties":false}',
      ["{}", '{"b":2}'], ['{"a":1}', '{"a":""}']),

@@ -1,0 +1,199 @@
+"""From meanings to plans, place by place; conjunctions with the same alternatives share a plan."""
+
+from __future__ import annotations
+
+from .constraint import Spacing
+from .dfa import Dfa, bounded, combine, intersect, literals, longest, minimise
+from .document import pointer_of
+from .errors import ConstraintTooLarge
+from .json_text import MAX_VALUE_DEPTH, JsonValue, depth_of
+from .keys import labelled, relabel, words_of
+from .limits import Meter
+from .meaning import Meaning, kind_of
+from .numbers import number_dfa
+from .plan import ListPlan, Member, ObjectPlan, ValuePlan, find_possible, unsatisfiable
+from .shape import Places, Shape
+from .strings import ANY_CHARACTERS, StringText, free_text, shaped_text, without
+
+# A finite set of free keys with at most this many members is written in order, like declared ones.
+_FINITE_KEYS = 64
+
+
+class Planner:
+    """Plans by place. `plan` only queues; `settle` finishes them all."""
+
+    def __init__(self, meaning: Meaning, meter: Meter, spacing: Spacing) -> None:
+        self._meaning = meaning
+        self._meter = meter
+        self._spacing = spacing
+        self._plans: dict[tuple[Places, ...], ValuePlan] = {}
+        self._lists: dict[Places, ListPlan] = {}
+        self._texts: dict[tuple[object, ...], StringText | None] = {}
+        self._objects: dict[Places, ObjectPlan] = {}
+        self._queue: list[tuple[tuple[Places, ...], ValuePlan]] = []
+
+    def plan(self, places: Places, pointer: str) -> ValuePlan:
+        """Conjunctions with the same alternatives share a plan."""
+        leaves = self._meaning.leaves(places)
+        key = leaves or (places, ())  # what nothing fits keeps its own place
+        known = self._plans.get(key)
+        if known is None:
+            known = self._plans[key] = ValuePlan(pointer_of(places[0]) if places else pointer)
+            self._queue.append((leaves, known))
+        return known
+
+    def settle(self, root: ValuePlan) -> None:
+        """Fill every plan, then find those with a finite instance. Raises Unsatisfiable when the root has none."""
+        for leaves, plan in self._queue:  # grows while it runs
+            if len(self._queue) > self._meter.limits.rules:
+                raise ConstraintTooLarge(f"the schema needs more than {self._meter.limits.rules} rules",
+                                         keyword="rules", where=plan.pointer, fix="Use a smaller schema.")
+            self._meter.time(plan.pointer)
+            for leaf in leaves:
+                self._fill(plan, leaf)
+        find_possible([plan for _, plan in self._queue])
+        if not root.possible:
+            raise unsatisfiable(root)
+
+    # One value
+
+    def _fill(self, plan: ValuePlan, leaf: Places) -> None:
+        shape = self._meaning.shape(leaf)
+        if shape.values is not None:
+            self._fill_values(plan, shape)
+            return
+        words: list[tuple[str, JsonValue]] = [("null", None), ("boolean", True), ("boolean", False)]
+        plan.words.extend(word for kind, word in words if kind in shape.kinds)
+        if "number" in shape.kinds:
+            numbers = number_dfa(shape.number, self._meter, shape.pointer)
+            plan.numbers.extend([] if numbers.empty else [numbers])
+        if "string" in shape.kinds:
+            plan.strings.extend(self._strings(shape))
+        if "array" in shape.kinds:
+            if leaf not in self._lists:
+                self._lists[leaf] = self._list(shape)
+            plan.lists.append(self._lists[leaf])
+        if "object" in shape.kinds:
+            if leaf not in self._objects:
+                self._objects[leaf] = self._object(shape)
+            plan.objects.append(self._objects[leaf])
+
+    def _fill_values(self, plan: ValuePlan, shape: Shape) -> None:
+        for value in shape.values or ():
+            if depth_of(value) > MAX_VALUE_DEPTH:
+                raise ConstraintTooLarge(f"a value is nested deeper than {MAX_VALUE_DEPTH} levels", keyword="enum",
+                                         where=shape.pointer, fix="Describe it with properties and items.")
+            self._meter.states(0)
+            if kind_of(value) in shape.kinds and self._meaning.fits(shape, value):
+                whole = shape.number.integer and kind_of(value) == "number"
+                plan.values.append(int(value) if whole else value)  # type: ignore[arg-type]
+
+    def _strings(self, shape: Shape) -> list[StringText]:
+        shapes, most = self._meaning.text_shapes(shape), shape.most_length
+        if most is not None and shape.least_length > most:
+            return []
+        # Automata are shared by what they say, so the same one is the same object: see Meaning.pattern.
+        key = (tuple(map(id, shapes)), shape.least_length, most)
+        if key not in self._texts:
+            self._texts[key] = (shaped_text(shapes, shape.least_length, most, self._meter, shape.pointer) if shapes
+                                else free_text(shape.least_length, most, self._meter))
+        text = self._texts[key]
+        return [] if text is None else [text]
+
+    def _list(self, shape: Shape) -> ListPlan:
+        longest_prefix = max((len(part.prefix) for part in shape.lists), default=0)
+        return ListPlan(
+            shape.pointer,
+            [self.plan(self._meaning.item(shape, i), shape.pointer) for i in range(longest_prefix)],
+            self.plan(self._meaning.item(shape, longest_prefix), shape.pointer),
+            shape.least_items, shape.most_items,
+        )
+
+    # One object
+
+    def _object(self, shape: Shape) -> ObjectPlan:
+        names = self._declared(shape)
+        members: list[Member] = []
+        for name in names:
+            places = self._meaning.member(shape, name)
+            if not all(self._meaning.admits((rule,), name) for rule in shape.names):
+                places = (self._meaning.document.derive("#", False),)
+            members.append(Member(name, self.plan(places, shape.pointer), name in shape.required))
+        plan = ObjectPlan(shape.pointer, members, None, {}, [], shape.least_properties, shape.most_properties)
+        closed = any(not part.patterns and self._is_false(part.additional) for part in shape.objects)
+        if not closed and (plan.most is None or plan.most > sum(m.required for m in members)):
+            declared = literals([[*map(ord, name)] for name in names], self._meter)
+            self._free_keys(plan, shape, without(self._name_shape(shape), declared, self._meter))
+        return plan
+
+    def _is_false(self, place: str | None) -> bool:
+        return place is not None and self._meaning.document.schema(place) is False
+
+    def _declared(self, shape: Shape) -> list[str]:
+        """Declared names in the order of declaration, then those that are only required."""
+        names: dict[str, None] = {}
+        for part in shape.objects:
+            for name in part.properties:
+                names.setdefault(name)
+        for name in shape.required:
+            names.setdefault(name)
+        return list(names)
+
+    def _name_shape(self, shape: Shape) -> Dfa:
+        """All keys that propertyNames allows."""
+        options = [ANY_CHARACTERS]
+        for rule in shape.names:
+            options.append(self._names_of(rule))
+        return minimise(intersect(options, self._meter)) if len(options) > 1 else ANY_CHARACTERS
+
+    def _names_of(self, rule: str) -> Dfa:
+        found: list[Dfa] = []
+        for inner in self._meaning.shapes((rule,)):
+            if "string" not in inner.kinds:
+                continue
+            if inner.values is not None:
+                words = [v for v in inner.values if isinstance(v, str) and self._meaning.fits(inner, v)]
+                found.append(literals([[*map(ord, word)] for word in words], self._meter))
+                continue
+            shape = intersect([ANY_CHARACTERS, *self._meaning.text_shapes(inner)], self._meter)
+            found.append(bounded(shape, inner.least_length, inner.most_length, self._meter))
+        return combine(found, any, self._meter) if found else literals([], self._meter)
+
+    def _free_keys(self, plan: ObjectPlan, shape: Shape, allowed: Dfa) -> None:
+        """Split the keys that are not declared by the schemas that their values must fit."""
+        patterns = [self._meaning.pattern(located) for part in shape.objects for located, _ in part.patterns]
+        keys, verdicts = labelled([allowed, *patterns], self._meter)
+        values: dict[Places, int] = {}
+        for state, verdict in verdicts.items():
+            places = self._free_value(shape, verdict[1:])
+            if any(self._is_false(place) for place in places):
+                continue
+            if places not in values:
+                values[places] = len(plan.free_values)
+                plan.free_values.append(self.plan(places, shape.pointer))
+            plan.labels[state] = values[places]
+        plan.free, plan.labels = relabel(keys, plan.labels) if patterns else (keys, plan.labels)
+        self._finite_keys(plan)
+
+    def _free_value(self, shape: Shape, matched: tuple[bool, ...]) -> Places:
+        places: dict[str, None] = {}
+        place_of = iter(matched)
+        for part in shape.objects:
+            mine = [place for (_, place), hit in zip(part.patterns, place_of, strict=False) if hit]
+            if not mine and part.additional is not None:
+                mine = [part.additional]
+            for place in mine:
+                places.setdefault(place)
+        return tuple(places)
+
+    def _finite_keys(self, plan: ObjectPlan) -> None:
+        """A few possible keys are better written in order: nothing must be remembered, and counts stay honest."""
+        if plan.free is None or not plan.labels:
+            plan.free = None
+            return
+        if longest(plan.free) is None:
+            return
+        words = words_of(plan.free, _FINITE_KEYS)
+        if words is not None:
+            plan.members.extend(Member(word, plan.free_values[plan.labels[state]], False) for word, state in words)
+            plan.free = None
