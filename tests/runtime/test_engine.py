@@ -181,6 +181,16 @@ def test_under_pressure_the_youngest_is_parked_and_goes_on_later() -> None:
     assert firsts == sorted(firsts)
 
 
+def test_a_request_that_needs_every_page_gives_up_the_page_it_would_copy_from() -> None:
+    bench = bench_with_leases(2, pages=8, page=4, step_tokens=64)
+    bench.send(Prefill(1, 1, PROMPT[:6]))
+    bench.run()
+    bench.send(generate(2, 2, PROMPT[:29], max_tokens=3))
+    bench.run()
+    assert bench.tokens(2) == expected_answer(PROMPT[:29], 3, GREEDY)[0]
+    assert bench.finished(2).usage.computed == 29 - 4 + 2
+
+
 def test_order_is_arrival_and_changes_nothing() -> None:
     bench = bench_with_leases(3)
     bench.send(*(generate(lease, lease) for lease in (1, 2, 3)))
