@@ -7,17 +7,25 @@ from espalier.kernels.base import KernelError
 from espalier.kernels.copy_slots import reference as copy_slots
 from espalier.kernels.layout import FEW, Batch, Span, gather_slots
 
-from .helpers import CPU, filled, poisoned_cache
+from .helpers import CPU, filled, poisoned_cache, scattered_spans
 
 
 def test_a_batch_says_where_every_token_lies() -> None:
-    batch = Batch.of([Span(0, 3, 4, (7, 2)), Span(3, FEW + 1, 0, (5, 1, 0))], page=5, pages=8, device=CPU)
+    batch = Batch.of([Span(0, 3, 4, (7, 2)), Span(3, 9, 0, (5, 1))], page=5, pages=8, device=CPU)
     pages, slots = batch.places()
-    assert batch.positions.tolist() == [4, 5, 6, *range(FEW + 1)]
-    assert pages.tolist() == [7, 2, 2, *[5] * 5, *[1] * (FEW - 4)]
-    assert slots.tolist() == [4, 0, 1, *(p % 5 for p in range(FEW + 1))]
-    assert batch.few.tolist() == [0, 1, 2]
-    assert [span.begin for span in batch.long] == [3]
+    assert batch.positions.tolist() == [4, 5, 6, *range(9)]
+    assert batch.rows.tolist() == [0] * 3 + [1] * 9
+    assert pages.tolist() == [7, 2, 2, *[5] * 5, *[1] * 4]
+    assert slots.tolist() == [4, 0, 1, *(p % 5 for p in range(9))]
+
+
+def test_every_token_is_of_a_row_that_walks_or_of_a_long_one() -> None:
+    shapes = [(FEW, 9000), (FEW + 1, 9000), (64, 0), (65, 0), (1, 0)]
+    spans, pages = scattered_spans(shapes, 16)
+    batch = Batch.of(spans, page=16, pages=pages, device=CPU)
+    assert [span.walks for span in spans] == [True, False, True, False, True]
+    long = [span.begin + i for span in batch.long for i in range(span.count)]
+    assert sorted(batch.few.tolist() + long) == list(range(batch.tokens))
 
 
 @pytest.mark.parametrize("span", [
