@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from .document import Document, pointer_of
 from .errors import ConstraintTooLarge, InvalidConstraint, UnsupportedKeyword
 from .json_text import JsonValue
-from .keywords import ANNOTATIONS, ASSERTIONS, BRANCHES, REFUSED, check_form, is_idle, refuse
+from .keywords import ANNOTATIONS, ASSERTIONS, BRANCHES, REFUSED, TYPES, check_form, is_idle, refuse
 from .limits import Meter
 from .negate import dependency, exclusive, implication, negation
 from .shape import Places
@@ -62,8 +62,9 @@ class _Todo:
     rest: _Todo | None
 
 
-# An alternative on its way: what is left to take in, what was taken in, and all places seen.
-_Branch = tuple[_Todo | None, Places, frozenset[str]]
+# An alternative on its way: what is left to take in, what was taken in, all places seen, the types that are left.
+_Branch = tuple[_Todo | None, Places, frozenset[str], frozenset[str]]
+_KINDS = frozenset(TYPES) - {"integer"}
 
 # oneOf inside oneOf, through references: each level costs Python stack.
 _MAX_NESTED_CHOICES = 40
@@ -101,10 +102,10 @@ class Expander:
         for place in reversed(places):
             todo = _Todo(_All(place), None, todo)
         found: dict[Places, None] = {}
-        stack: list[_Branch] = [(todo, (), frozenset())]
+        stack: list[_Branch] = [(todo, (), frozenset(), _KINDS)]
         made = 0
         while stack:
-            rest, bases, seen = stack.pop()
+            rest, bases, seen, kinds = stack.pop()
             if rest is None:
                 found.setdefault(bases)
                 continue
@@ -114,16 +115,19 @@ class Expander:
                     f"the unions here multiply out to more than {self._meter.limits.alternatives} alternatives",
                     keyword="anyOf", where=pointer_of(places[0]), fix="Combine fewer unions with each other.")
             self._meter.states(0)
-            stack.extend(self._one(rest, bases, seen))
+            stack.extend(self._one(rest, bases, seen, kinds))
         return tuple(found)
 
-    def _one(self, todo: _Todo, bases: Places, seen: frozenset[str]) -> list[_Branch]:
+    def _one(self, todo: _Todo, bases: Places, seen: frozenset[str], kinds: frozenset[str]) -> list[_Branch]:
         part = todo.part
         if isinstance(part, str):
-            return [(todo.rest, (*bases, part), seen)]
+            # What no type can satisfy any more is dropped here, before it multiplies.
+            kinds &= self._kinds(part)
+            return [(todo.rest, (*bases, part), seen, kinds)] if kinds else []
         if isinstance(part, _Any):
             # The last pushed is taken first: reversed keeps the order of the branches.
-            return [(_Todo(_All(place), todo.chain, todo.rest), bases, seen) for place in reversed(part.places)]
+            return [(_Todo(_All(place), todo.chain, todo.rest), bases, seen, kinds)
+                    for place in reversed(part.places)]
         if isinstance(part, _Base):
             raise ValueError("a base is queued by its place")
         place = part.place
@@ -131,7 +135,7 @@ class Expander:
             raise InvalidConstraint("this reference leads back to itself without an instance in between",
                                     keyword="$ref", where=pointer_of(place), fix="Break the loop.")
         if place in seen:
-            return [(todo.rest, bases, seen)]
+            return [(todo.rest, bases, seen, kinds)]
         parts = self._parts(place)
         if parts is None:
             return []
@@ -139,7 +143,16 @@ class Expander:
         chain = _Chain(place, todo.chain)
         for one in reversed(parts):
             rest = _Todo(place if isinstance(one, _Base) else one, chain, rest)
-        return [(rest, bases, seen | {place})]
+        return [(rest, bases, seen | {place}, kinds)]
+
+    def _kinds(self, place: str) -> frozenset[str]:
+        """The types that the schema's `type` leaves, numbers as one."""
+        schema = self._document.schema(place)
+        named = schema.get("type") if isinstance(schema, dict) else None
+        if named is None:
+            return _KINDS
+        names = named if isinstance(named, list) else [named]
+        return frozenset("number" if name == "integer" else str(name) for name in names)
 
     def _parts(self, place: str) -> list[_Part] | None:
         """None: the schema is false."""

@@ -16,15 +16,16 @@ ANNOTATIONS = frozenset({
     "contentMediaType", "contentSchema", "$schema", "$vocabulary", "$id", "$anchor", "$dynamicAnchor", "$defs",
     "definitions",
 })
-# A derived schema's negated pattern. No schema text can hold this name: the reader refuses lone surrogates.
+# What derived schemas say beyond the standard. No schema text can hold these names: the reader refuses lone surrogates.
 NOT_PATTERN = "\udfffpattern"
+NOT_INTEGER = "\udfffinteger"
 BRANCHES = frozenset({
     "$ref", "allOf", "anyOf", "oneOf", "not", "if", "then", "else", "dependentRequired", "dependentSchemas",
 })
 ASSERTIONS = frozenset({
     "type", "enum", "const", "minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "multipleOf", "minLength",
-    "maxLength", "pattern", "format", NOT_PATTERN, "prefixItems", "items", "minItems", "maxItems", "properties",
-    "patternProperties", "additionalProperties", "propertyNames", "required", "minProperties", "maxProperties",
+    "maxLength", "pattern", "format", NOT_PATTERN, NOT_INTEGER, "prefixItems", "items", "minItems", "maxItems",
+    "properties", "patternProperties", "additionalProperties", "propertyNames", "required", "minProperties", "maxProperties",
 })
 REFUSED = frozenset({
     "contains", "minContains", "maxContains", "uniqueItems", "unevaluatedItems", "unevaluatedProperties", "$dynamicRef",

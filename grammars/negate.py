@@ -13,7 +13,7 @@ from typing import Any
 
 from .document import Derived, Document, Link, pointer_of
 from .json_text import JsonValue, identity
-from .keywords import ANNOTATIONS, ASSERTIONS, BRANCHES, NOT_PATTERN, REFUSED, TYPES, check_form, refuse
+from .keywords import ANNOTATIONS, ASSERTIONS, BRANCHES, NOT_INTEGER, NOT_PATTERN, REFUSED, TYPES, check_form, refuse
 
 _PLAIN_TYPES = tuple(name for name in TYPES if name != "integer")
 
@@ -80,6 +80,8 @@ class _Negation:
             return self._type(value)
         if keyword in ("enum", "const"):
             return self._values(value if keyword == "enum" else [value])
+        if keyword == NOT_INTEGER:
+            return [{"type": "integer"}]
         bound = self._bound(keyword, value)
         if bound is not None:
             return bound
@@ -92,10 +94,10 @@ class _Negation:
 
     def _type(self, value: Any) -> list[Derived]:
         names = set(value if isinstance(value, list) else [value])
-        if "integer" in names and "number" not in names:
-            raise self._refuse("type")
-        left: list[Derived] = [name for name in _PLAIN_TYPES if name not in names]
-        return [{"type": left}] if left else []
+        broken = "integer" in names and "number" not in names
+        left: list[Derived] = [name for name in _PLAIN_TYPES if name not in names and not (broken and name == "number")]
+        options: list[Derived] = [{"type": left}] if left else []
+        return [*options, {"type": "number", NOT_INTEGER: True}] if broken else options
 
     def _bound(self, keyword: str, value: Any) -> list[Derived] | None:
         numbers = {"minimum": "exclusiveMaximum", "exclusiveMinimum": "maximum",

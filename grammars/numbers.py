@@ -7,7 +7,7 @@ by numbers without bounds and divisors only.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from decimal import Decimal
 from functools import lru_cache
 from math import lcm
@@ -24,7 +24,8 @@ _DIGITS = range(10)
 
 @dataclass(frozen=True, slots=True)
 class NumberSpec:
-    """lower, upper: exact bounds, None for none; *_open: the bound itself is excluded. divisors: multipleOf values."""
+    """lower, upper: exact bounds, None for none; *_open: the bound itself is excluded. divisors: multipleOf values.
+    fractional: no whole numbers."""
 
     integer: bool = False
     lower: Decimal | None = None
@@ -32,14 +33,16 @@ class NumberSpec:
     upper: Decimal | None = None
     upper_open: bool = False
     divisors: tuple[Decimal, ...] = ()
+    fractional: bool = False
 
     @property
     def free(self) -> bool:
-        return self.lower is None and self.upper is None and not self.divisors
+        return self.lower is None and self.upper is None and not self.divisors and not self.fractional
 
     def admits(self, value: int | Decimal) -> bool:
         number = Decimal(value)
-        if self.integer and number != number.to_integral_value():
+        whole = _scaled(number, 0) is not None
+        if (self.integer and not whole) or (self.fractional and whole):
             return False
         if self.lower is not None and (number < self.lower or (self.lower_open and number == self.lower)):
             return False
@@ -61,12 +64,12 @@ class NumberSpec:
     def tightest_lower(self, bound: Decimal, opened: bool) -> NumberSpec:
         if self.lower is not None and (self.lower, self.lower_open) >= (bound, opened):
             return self
-        return NumberSpec(self.integer, bound, opened, self.upper, self.upper_open, self.divisors)
+        return replace(self, lower=bound, lower_open=opened)
 
     def tightest_upper(self, bound: Decimal, opened: bool) -> NumberSpec:
         if self.upper is not None and (self.upper, not self.upper_open) <= (bound, not opened):
             return self
-        return NumberSpec(self.integer, self.lower, self.lower_open, bound, opened, self.divisors)
+        return replace(self, upper=bound, upper_open=opened)
 
 
 def exact_digits(number: Decimal) -> tuple[int, int]:
@@ -132,7 +135,7 @@ _BEGIN, _ZERO, _WHOLE, _POINT, _FRACTION, _E, _SIGN, _POWER, _POWER2 = range(9)
 class _Reading:
     """phase; sign: the magnitudes in use (None before the sign is known); digits: how many were read, capped by the
     limit; at: digits of the part that is read, capped where nothing depends on it; versus_*: -1, 0, 1, the prefix
-    against the bound's; rest: residue of the digits."""
+    against the bound's; rest: residue of the digits; broken: a fraction that is not zero was read."""
 
     phase: int
     negative: bool
@@ -141,6 +144,7 @@ class _Reading:
     versus_low: int = 0
     versus_high: int = 0
     rest: int = 0
+    broken: bool = False
 
 
 class _Reader:
@@ -225,7 +229,8 @@ class _Reader:
                 return None
             rest = (state.rest * 10 + digit) % self._step if at < self._scale else state.rest
         capped = min(at + 1, max(len(low), len(high), self._scale))
-        return _Reading(_FRACTION, state.negative, state.digits + 1, capped, versus_low, versus_high, rest)
+        broken = self._spec.fractional and (state.broken or digit > 0)
+        return _Reading(_FRACTION, state.negative, state.digits + 1, capped, versus_low, versus_high, rest, broken)
 
     def final(self, state: _Reading) -> bool:
         if state.phase in (_POWER, _POWER2):
@@ -245,7 +250,7 @@ class _Reader:
     def _inside(self, state: _Reading, low: int, high: int, rest: int, low_left: str, high_left: str) -> bool:
         """low_left, high_left: fraction digits of the bounds that were not read; any of them is not zero at its end."""
         bounds = self._signs[state.negative]
-        if bounds is None or rest:
+        if bounds is None or rest or (self._spec.fractional and not state.broken):
             return False
         if state.phase in (_ZERO, _WHOLE):
             low_left, high_left = bounds.low[1], bounds.high[1] if bounds.high else ""

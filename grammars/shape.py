@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from decimal import Decimal
 
 from .document import Document, pointer_of
 from .json_text import JsonValue, identity
-from .keywords import NOT_PATTERN
+from .keywords import NOT_INTEGER, NOT_PATTERN
 from .numbers import NumberSpec
 
 KINDS = ("null", "boolean", "number", "string", "array", "object")
@@ -86,7 +86,7 @@ def _add_values(shape: Shape, schema: dict[str, JsonValue]) -> None:
     if kind is not None:
         names = {str(name) for name in kind} if isinstance(kind, list) else {str(kind)}
         if "integer" in names and "number" not in names:
-            shape.number = _whole(shape.number)
+            shape.number = replace(shape.number, integer=True)
         shape.kinds &= names | ({"number"} if "integer" in names else set())
     listed = schema.get("enum")
     for members in ([listed] if isinstance(listed, list) else []) + ([[schema["const"]]] if "const" in schema else []):
@@ -101,10 +101,6 @@ def _keep_values(shape: Shape, members: list[JsonValue]) -> None:
         shape.values = [value for value in shape.values if identity(value) in keys]
 
 
-def _whole(spec: NumberSpec) -> NumberSpec:
-    return NumberSpec(True, spec.lower, spec.lower_open, spec.upper, spec.upper_open, spec.divisors)
-
-
 def _add_numbers(shape: Shape, schema: dict[str, JsonValue]) -> None:
     for keyword, opened in (("minimum", False), ("exclusiveMinimum", True)):
         if keyword in schema:
@@ -115,7 +111,9 @@ def _add_numbers(shape: Shape, schema: dict[str, JsonValue]) -> None:
     if "multipleOf" in schema:
         n = shape.number
         divisors = tuple(sorted({*n.divisors, _decimal(schema["multipleOf"])}))
-        shape.number = NumberSpec(n.integer, n.lower, n.lower_open, n.upper, n.upper_open, divisors)
+        shape.number = replace(n, divisors=divisors)
+    if NOT_INTEGER in schema:
+        shape.number = replace(shape.number, fractional=True)
 
 
 def _decimal(value: JsonValue) -> Decimal:

@@ -66,7 +66,7 @@ def test_impossible_numbers_are_refused(schema: str, error: type[Exception], key
 DECIMALS = st.decimals(min_value=-120, max_value=120, places=2).map(lambda d: d.normalize() + 0)
 BOUNDS = st.one_of(st.none(), DECIMALS)
 STEPS = st.sampled_from([(), (Decimal(3),), (Decimal("0.25"),), (Decimal("0.5"), Decimal("0.2")), (Decimal(10),)])
-SPECS = st.builds(NumberSpec, st.booleans(), BOUNDS, st.booleans(), BOUNDS, st.booleans(), STEPS)
+SPECS = st.builds(NumberSpec, st.booleans(), BOUNDS, st.booleans(), BOUNDS, st.booleans(), STEPS, st.booleans())
 NUMERALS = st.builds(
     lambda sign, whole, fraction: f"{sign}{whole}{fraction}", st.sampled_from(["", "-"]), st.integers(0, 130),
     st.sampled_from(["", ".0", ".5", ".25", ".250", ".01", ".99", ".2", ".125"]),

@@ -28,7 +28,7 @@ UNSUPPORTED = [
     ('{"type":"string","format":"idn-email"}', "format", "#/format"),
     ('{"pattern":"(?<=a)b"}', "lookbehind", "#/pattern column 1"),
     ('{"not":{"patternProperties":{"a":{"type":"null"}}}}', "patternProperties", "#/not/patternProperties"),
-    ('{"not":{"type":"integer"}}', "type", "#/not/type"),
+    ('{"not":{"multipleOf":3}}', "multipleOf", "#/not/multipleOf"),
 ]
 
 

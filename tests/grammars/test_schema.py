@@ -97,6 +97,8 @@ TABLE = [
     ('{"type":"object","properties":{"a":{"const":1},"b":{"const":2}},"additionalProperties":false,'
      '"oneOf":[{"required":["a"]},{"required":["b"]}]}', ['{"a":1}', '{"b":2}'], ["{}", '{"a":1,"b":2}']),
     ('{"not":{"type":["string","object","array"]}}', ["1", "null", "true"], ['""', "{}", "[]"]),
+    ('{"not":{"type":["integer","object","array"]}}', ["1.5", "-0.10", "true", '""'], ["1", "1.0", "{}", "1e1"]),
+    ('{"oneOf":[{"type":"integer"},{"type":"number","minimum":3}]}', ["1", "3.5"], ["4", "4.0", "2.5"]),
     ('{"type":"string","not":{"enum":["a","b.c"]}}', ['"b"', '"bxc"', '""'], ['"a"', '"b.c"']),
     ('{"type":"string","not":{"pattern":"^x"}}', ['"ax"', '""'], ['"x"', '"xa"']),
     ('{"type":"number","not":{"const":3}}', ["2", "3.5"], ["3", "3.0"]),
