@@ -78,13 +78,13 @@ SHOTS = (
 
 def prefix() -> str:
     """What all rows share: the guide and the worked examples."""
-    return GUIDE + "".join(f"Letter: {letter}\nRecord: {record.model_dump_json()}\n\n" for letter, record in SHOTS)
+    return GUIDE + "".join(f"Letter: {letter}\nRecord:\n{record.model_dump_json()}\n\n" for letter, record in SHOTS)
 
 
 @esp.function
 def extract(s: esp.State, mail: str) -> Record:
     s += prefix()
-    s += f"Letter: {mail}\nRecord: "
+    s += f"Letter: {mail}\nRecord:\n"
     s += esp.gen("record", schema=Record, max_tokens=160, temperature=0)
     return s["record"]
 
@@ -141,7 +141,7 @@ def main() -> None:
         start = time.perf_counter()
         results = extract.run_batch([{"mail": mail} for mail in mails], backend=model, progress=True)
         seconds = time.perf_counter() - start
-        prompts = [model.encode(f"{prefix()}Letter: {mail}\nRecord: ") for mail in mails]
+        prompts = [model.encode(f"{prefix()}Letter: {mail}\nRecord:\n") for mail in mails]
     show_records(console, results)
     valid = count_valid(results)
     console.print(f"{valid} of {len(mails)} valid")
