@@ -25,7 +25,8 @@ BRANCHES = frozenset({
 ASSERTIONS = frozenset({
     "type", "enum", "const", "minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "multipleOf", "minLength",
     "maxLength", "pattern", "format", NOT_PATTERN, NOT_INTEGER, "prefixItems", "items", "minItems", "maxItems",
-    "properties", "patternProperties", "additionalProperties", "propertyNames", "required", "minProperties", "maxProperties",
+    "properties", "patternProperties", "additionalProperties", "propertyNames", "required", "minProperties",
+    "maxProperties",
 })
 REFUSED = frozenset({
     "contains", "minContains", "maxContains", "uniqueItems", "unevaluatedItems", "unevaluatedProperties", "$dynamicRef",

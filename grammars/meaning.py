@@ -43,6 +43,10 @@ class Meaning:
     def notes(self) -> tuple[str, ...]:
         return tuple(self._expander.notes)
 
+    def note(self, text: str) -> None:
+        """For the caller, beside the grammar."""
+        self._expander.note(text)
+
     def shapes(self, places: Places) -> list[Shape]:
         """The alternatives of a conjunction."""
         return [self.shape(leaf) for leaf in self.leaves(places)]

@@ -98,6 +98,8 @@ class Planner:
             self._texts[key] = (shaped_text(shapes, shape.least_length, most, self._meter, shape.pointer) if shapes
                                 else free_text(shape.least_length, most, self._meter))
         text = self._texts[key]
+        if text is not None and text.note:
+            self._meaning.note(text.note)
         return [] if text is None else [text]
 
     def _list(self, shape: Shape) -> ListPlan:
