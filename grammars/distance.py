@@ -17,20 +17,24 @@ import numpy as np
 from numba import types
 
 from .errors import MissingByte, Unsatisfiable
-from .ir import CLOSE_KEY, KEY, NOTHING, OPEN_KEY, Grammar
+from .ir import CLOSE_KEY, COUNT, KEY, NOTHING, OPEN_KEY, Grammar
 from .jit import kernel
 from .tables import (
     BACK,
     CALLED_RULE,
     CALLS,
     CALLS_END,
+    COUNT_LOOP,
     COUNTER,
     DISTINCT,
     EDGES,
     EDGES_END,
     FAR,
+    FINAL,
+    FREE_LOOP,
     HIGH,
     KIND,
+    LOOP,
     LOOSE,
     LOW,
     NEXT,
@@ -43,6 +47,7 @@ from .tables import (
     _quintuples,
     build_tables,
 )
+from .trie import PLAIN_BYTES
 
 _i8, _i44, _i4, _u1 = types.int64, types.int32[:, ::1], types.int32[::1], types.uint8[::1]
 
@@ -202,6 +207,7 @@ def compile_tables(grammar: Grammar, layout: Layout, single: Any) -> Tables:
     if _fill(tables, grammar, layout, single) >= FAR:
         raise _cause(tables, grammar, layout, single)
     _trim(tables, layout)
+    _mark_loops(tables)
     _fill_first(tables)
     _mark_tight(tables)
     return tables
@@ -238,6 +244,19 @@ def _trim(tables: Tables, layout: Layout) -> None:
             is_edge = block <= -2
             is_edge[is_edge] = np.isin(tables.edges[actions[is_edge], 1], dead)
             block[is_edge] = -1
+
+
+def _mark_loops(tables: Tables) -> None:
+    """LOOP: states that every plain byte leads back to, so that whole subtrees of the vocabulary need no steps."""
+    block = tables.go[:, np.unique(tables.classes[list(PLAIN_BYTES)])]
+    here = np.arange(len(block))[:, None]
+    simple = (tables.states[:, FINAL] == 0) & (tables.states[:, CALLS] == tables.states[:, CALLS_END])
+    tables.states[simple & (block == here).all(axis=1), LOOP] = FREE_LOOP
+    if len(tables.edges):
+        edges = tables.edges[np.maximum(-2 - block, 0)]
+        counting = (block <= -2) & (edges[:, :, 1] == here) & (edges[:, :, 2] == COUNT)
+        counting &= tables.states[:, KIND][:, None] == COUNTER
+        tables.states[simple & counting.all(axis=1), LOOP] = COUNT_LOOP
 
 
 def _fill_first(tables: Tables) -> None:

@@ -7,16 +7,31 @@ from numba import types
 
 from .arena import ARENA_TYPE, FULL, KEYS, NODES, SETS, undo
 from .jit import kernel
-from .tables import TABLES_TYPE
+from .tables import (
+    BASE,
+    COUNT_LOOP,
+    COUNTER,
+    FAR,
+    HIGH,
+    KIND,
+    LOOP,
+    LOW,
+    NO_LOOP,
+    PLATEAU,
+    RULE,
+    TABLES_TYPE,
+    TIGHT,
+)
+from .tables import PLAIN as FREE
 from .trie import TRIE_TYPE
-from .walk import CROSSED, POPPED, advance, glide, near, nearest, step
+from .walk import CROSSED, NODE, OPEN, POPPED, REG, STATE, advance, glide, near, nearest, step
 
 # slots of a walk's `report`
 WORST, LOOKED, MARKED, ALLOWED, NOTES = 0, 1, 2, 3, 4  # from NOTES on: the notes of its steps (walk.py)
 REPORT = NOTES + 3
 
 _i8, _u1, _i44, _i8s = types.int64, types.uint8[::1], types.int32[:, ::1], types.int64[::1]
-_u4 = types.uint32[::1]
+_u4, _i4 = types.uint32[::1], types.int32[::1]
 
 
 @kernel(_i8(TRIE_TYPE, _i8, _u4, _i44, _i8, _i8))
@@ -30,6 +45,35 @@ def _allow(trie, node, words, marked, marks, crossed):  # type: ignore[no-untype
             marked[marks, 1] = crossed
             marks += 1
         token = trie[4][token]
+    return _i8(marks)
+
+
+@kernel(_i8(_i44, _i44, _i4, _i8s, TRIE_TYPE, _i44, _i8, _i8, _i8, _i8, _u4, _i44, _i8s))
+def _loop(  # type: ignore[no-untyped-def]
+    states, rules, distance, costs, trie, threads, at, top, limit, crossed, words, marked, report,
+):
+    """Takes the whole subtree of node `top`, all plain bytes, for threads[at], whose state loops on these."""
+    depth, size, token = trie[1], trie[2], trie[3]
+    state, register = _i8(threads[at, STATE]), _i8(threads[at, REG])
+    rule = states[state, RULE]
+    low, plateau, highest = _i8(rules[rule, LOW]), _i8(rules[rule, PLATEAU]), _i8(rules[rule, HIGH])
+    base, below = _i8(states[state, BASE]), costs[threads[at, NODE]]
+    counts = states[state, LOOP] == COUNT_LOOP
+    counter = states[state, KIND] == COUNTER
+    i, marks = top, report[MARKED]
+    while i < top + size[top]:
+        now = register + depth[i] - depth[top] + 1 if counts else register
+        if counts and 0 <= highest < now:
+            i += size[i]
+            continue
+        if token[i] >= 0:
+            column = min(now, low) + (max(0, now - plateau) if counter else 0)
+            cost = distance[base + (column if states[state, KIND] != FREE else 0)] + below
+            if cost <= limit and cost - below < FAR:
+                report[WORST] = max(report[WORST], cost)
+                report[ALLOWED] += 1
+                marks = _allow(trie, _i8(i), words, marked, _i8(marks), crossed)
+        i += 1
     return _i8(marks)
 
 
@@ -49,7 +93,7 @@ def walk(  # type: ignore[no-untyped-def]
     """
     byte, depth, size, token = trie[0], trie[1], trie[2], trie[3]
     classes, go, states, rules, edges, distance = tables[0], tables[1], tables[2], tables[3], tables[5], tables[7]
-    costs = arena[1]
+    costs, plain = arena[1], trie[5]
     notes = report[NOTES:]
     offsets[0] = 0
     crossed[0] = 0
@@ -61,6 +105,15 @@ def walk(  # type: ignore[no-untyped-def]
         d = depth[i] - above
         low, high = offsets[d - 1], offsets[d]
         notes[CROSSED] = 0
+        if high - low == 1 and plain[i] == 1 and first_only == 0 and threads[low, OPEN] == 0:
+            state = threads[low, STATE]
+            heedless = states[state, KIND] <= COUNTER or (exact == 0 and rules[states[state, RULE], TIGHT] == 0)
+            if states[state, LOOP] != NO_LOOP and heedless:
+                report[MARKED] = marks
+                marks = _loop(states, rules, distance, costs, trie, threads, low, _i8(i), limit, crossed[d - 1], words,
+                              marked, report)
+                i += size[i]
+                continue
         gone = _i8(-1)
         if high - low == 1 and high < threads.shape[0]:
             gone = glide(classes, go, states, rules, edges, distance, threads, low, _i8(byte[i]), exact)

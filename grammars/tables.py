@@ -23,7 +23,8 @@ from .jit import kernel
 FAR = 1 << 30  # the distance of what cannot finish
 
 # columns of `states`
-KIND, BASE, CALLS, CALLS_END, FINAL, RULE, LOOSE = 0, 1, 2, 3, 4, 5, 6
+KIND, BASE, CALLS, CALLS_END, FINAL, RULE, LOOSE, LOOP = 0, 1, 2, 3, 4, 5, 6, 7
+NO_LOOP, FREE_LOOP, COUNT_LOOP = 0, 1, 2  # values of LOOP: all plain bytes lead back here, with which action
 PLAIN, COUNTER, ORDER, DISTINCT = 0, 1, 2, 3  # values of KIND
 # columns of `rules`: LOW is the counter's minimum or the number of properties
 LOW, PLATEAU, HIGH, NEXT, START, EDGES, EDGES_END, TIGHT, WIDEST = 0, 1, 2, 3, 4, 5, 6, 7, 8
@@ -207,7 +208,7 @@ def build_tables(grammar: Grammar, layout: Layout, single: Any) -> Tables:
     """
     quintuples = [_quintuples(rule) for rule in grammar.rules]
     classes, _ = _byte_classes(quintuples)
-    states = np.zeros((layout.states, 7), np.int32)
+    states = np.zeros((layout.states, 8), np.int32)
     rules = np.zeros((len(grammar.rules), 9), np.int32)
     go = np.full((layout.states, int(classes.max()) + 1), -1, np.int32)
     calls: list[tuple[int, int, int, int]] = []

@@ -13,13 +13,18 @@ Int32s = npt.NDArray[np.int32]
 Bytes = npt.NDArray[np.uint8]
 
 _i4, _u1, _i8 = types.int32[::1], types.uint8[::1], types.int64[::1]
-TRIE_TYPE = types.Tuple((_u1, _i4, _i4, _i4, _i4))  # type: ignore[no-untyped-call]
+TRIE_TYPE = types.Tuple((_u1, _i4, _i4, _i4, _i4, _u1))  # type: ignore[no-untyped-call]
+
+
+# What a JSON string holds unescaped, of ASCII: most tokens are made of these, and states that take one loop on all.
+PLAIN_BYTES = bytes(b for b in range(0x20, 0x7F) if b not in b'"\\')
 
 
 class Trie(NamedTuple):
     """Node i: byte[i] at depth[i] (1 for a first byte); its subtree is [i, i + size[i]).
 
     token[i]: the least id that ends here, -1 for none. twin[t]: the next id with the same bytes as t, -1 for none.
+    plain[i]: 1 when the bytes of the whole subtree are PLAIN_BYTES.
     """
 
     byte: Bytes
@@ -27,6 +32,7 @@ class Trie(NamedTuple):
     size: Int32s
     token: Int32s
     twin: Int32s
+    plain: Bytes
 
 
 @njit(types.int64(_u1, _i8, _i4, _u1, _i4, _i4, _i4, _i4), cache=True, nogil=True)
@@ -93,4 +99,13 @@ def build_trie(tokens: Sequence[bytes], ids: Sequence[int], width: int) -> Trie:
     depth, size, token = (np.empty(text.size, np.int32) for _ in range(3))
     twin = np.full(width, -1, np.int32)
     nodes = _fill(text.copy(), ends, np.array(order, np.int32), byte, depth, size, token, twin)
-    return Trie(byte[:nodes].copy(), depth[:nodes].copy(), size[:nodes].copy(), token[:nodes].copy(), twin)
+    byte, depth, size, token = byte[:nodes].copy(), depth[:nodes].copy(), size[:nodes].copy(), token[:nodes].copy()
+    return Trie(byte, depth, size, token, twin, _plain(byte, size))
+
+
+def _plain(byte: Bytes, size: Int32s) -> Bytes:
+    special = ~np.isin(byte, np.frombuffer(PLAIN_BYTES, np.uint8))
+    before = np.concatenate([[0], np.cumsum(special)])
+    here = np.arange(len(byte))
+    plain: Bytes = (before[here + size] == before[here]).astype(np.uint8)
+    return plain
