@@ -104,12 +104,12 @@ class Generation:
         chunk = writer.finish()
         cut = writer.cut()
         finish: Literal["stop", "length"] = "length" if event.reason == "length" and writer.stop is None else "stop"
+        self._settle(cut)
         self._answer = Answer(
             text=writer.text, tokens=cut.tokens, finish=finish, usage=event.usage, stop=writer.stop,
             closed=event.closed, logprobs=cut.logprobs,
         )
         self._ended = True
-        self._settle(cut)
         if self._started is not None:
             self._router.close(self._started.box)
         return chunk

@@ -10,7 +10,7 @@ from .answering import Cut, Writer
 from .branch import BranchId, Closing, GenerateSpec, Opening, Piece, Scores, Text, TokenIds
 from .branch_state import BranchState
 from .checks import check_length, check_number, check_sampling
-from .errors import EngineFault, InvalidParameter, TemplateError
+from .errors import EngineFault, InvalidParameter, RequestAborted, TemplateError
 from .generation import Generation, Started
 from .messages import (
     Abort,
@@ -170,8 +170,12 @@ class Session:
         return Started(box, Writer(self._tokenizer.token_bytes, spec.stop))
 
     def _settle(self, branch: BranchId, state: BranchState, cut: Cut | None) -> None:
-        """The branch takes over the tokens that stay; the engine's lease is cut to the same length."""
+        """The branch takes over the tokens that stay; the engine's lease is cut to the same length.
+
+        Raises RequestAborted when the session was closed meanwhile, even if the engine had been quicker."""
         state.busy = False
+        if cut is not None and self._closed:
+            raise RequestAborted("the session was closed before its answer was read")
         if cut is not None:
             state.take_answer(cut)
         if branch in self._branches:
