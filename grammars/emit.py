@@ -131,6 +131,10 @@ class Emitter:
             parts.append(literals(texts, self.meter))
         return merged(parts, self.meter)
 
+    def texts(self, plan: ValuePlan, depth: int) -> tuple[bytes, ...]:
+        """The spelled values of a plan that has nothing else."""
+        return self._spelled(plan, self._level(depth, plan.pointer))
+
     def _spelled(self, plan: ValuePlan, depth: int) -> tuple[bytes, ...]:
         words: list[JsonValue] = [*plan.values, *plan.words]
         return tuple(dict.fromkeys(spell(value, self.spacing, depth).encode() for value in words))

@@ -23,13 +23,13 @@ BRANCHES = frozenset({
     "$ref", "allOf", "anyOf", "oneOf", "not", "if", "then", "else", "dependentRequired", "dependentSchemas",
 })
 ASSERTIONS = frozenset({
-    "type", "enum", "const", "minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "multipleOf", "minLength",
-    "maxLength", "pattern", "format", NOT_PATTERN, NOT_INTEGER, "prefixItems", "items", "minItems", "maxItems",
-    "properties", "patternProperties", "additionalProperties", "propertyNames", "required", "minProperties",
-    "maxProperties",
+    "type", "enum", "const", "minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "multipleOf",
+    "minLength", "maxLength", "pattern", "format", NOT_PATTERN, NOT_INTEGER, "prefixItems", "items", "minItems",
+    "maxItems", "uniqueItems", "properties", "patternProperties", "additionalProperties", "propertyNames",
+    "required", "minProperties", "maxProperties",
 })
 REFUSED = frozenset({
-    "contains", "minContains", "maxContains", "uniqueItems", "unevaluatedItems", "unevaluatedProperties", "$dynamicRef",
+    "contains", "minContains", "maxContains", "unevaluatedItems", "unevaluatedProperties", "$dynamicRef",
     "$recursiveRef", "dependencies",
 })
 
@@ -109,9 +109,6 @@ def check_form(keyword: str, value: JsonValue, pointer: str) -> None:
 def is_idle(keyword: str, schema: dict[str, JsonValue]) -> bool:
     """The keyword is there and says nothing, whatever the instance."""
     value = schema[keyword]
-    if keyword == "uniqueItems":
-        few = schema.get("maxItems")
-        return value is False or (is_number(few) and Decimal(few) <= 1)  # type: ignore[arg-type]
     if keyword in ("unevaluatedItems", "unevaluatedProperties"):
         return value is True or value == {}
     if keyword in ("contains", "minContains", "maxContains"):

@@ -34,6 +34,45 @@ class ListEmitter:
         self._deferred = plan.least > self._turn
 
     def rule(self) -> Rule:
+        return self._unique() if self._plan.unique else self._plain()
+
+    def _unique(self) -> Rule:
+        """Different items of a small enum: a state for each set of items that were written."""
+        builder, plan, layout = self._builder, self._plan, self._layout
+        texts = self._emitter.texts(plan.rest, self._depth + 1)
+        end = builder.state()
+        builder.final(end)
+        opened = builder.text(0, b"[")
+        if plan.least == 0:
+            builder.text(opened, b"]", end)
+        before = {0: builder.text(opened, layout.inside.encode()) if layout.inside else opened}
+        # Sets as bits; a set with more members has a higher number than some smaller one that leads to it.
+        for written in range(1 << len(texts)):
+            if written not in before:
+                continue
+            after = {written | 1 << i: text for i, text in enumerate(texts) if not written >> i & 1}
+            self._choices(before[written], after, before, end)
+        return builder.finish()
+
+    def _choices(self, source: int, after: dict[int, bytes], before: dict[int, int], end: int) -> None:
+        """One more item from `source`; after: the set of written items that each text leads to."""
+        builder, plan, layout = self._builder, self._plan, self._layout
+        heads: dict[bytes, int] = {b"": source}
+        for written, text in after.items():
+            state = source
+            for length in range(1, len(text) + 1):
+                if text[:length] not in heads:
+                    heads[text[:length]] = builder.text(state, text[length - 1:length])
+                state = heads[text[:length]]
+            count = written.bit_count()
+            if count >= plan.least:
+                builder.text(state, layout.outside.encode() + b"]", end)
+            if plan.most is None or count < plan.most:
+                if written not in before:
+                    before[written] = builder.state()
+                builder.text(state, layout.comma.encode(), before[written])
+
+    def _plain(self) -> Rule:
         builder, plan = self._builder, self._plan
         end = builder.state()
         opened = builder.text(0, b"[")

@@ -136,7 +136,8 @@ class Meaning:
             return _within(len(codes), shape.least_length, shape.most_length) and all(
                 one.accepts(codes) for one in self.text_shapes(shape))
         if isinstance(value, list):
-            return _within(len(value), shape.least_items, shape.most_items) and all(
+            different = shape.unique is None or len({identity(item) for item in value}) == len(value)
+            return different and _within(len(value), shape.least_items, shape.most_items) and all(
                 self.admits(self.item(shape, i), item) for i, item in enumerate(value))
         if isinstance(value, dict):
             return (_within(len(value), shape.least_properties, shape.most_properties)

@@ -34,13 +34,14 @@ class ValuePlan:
 
 @dataclass(slots=True, eq=False)
 class ListPlan:
-    """prefix: the first items; rest: the others. most None: without end."""
+    """prefix: the first items; rest: the others. most None: without end. unique: the pointer of uniqueItems."""
 
     pointer: str
     prefix: list[ValuePlan]
     rest: ValuePlan
     least: int
     most: int | None
+    unique: str | None = None
     possible: bool = False
 
     def settled(self) -> bool:

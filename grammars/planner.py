@@ -8,6 +8,7 @@ from .document import pointer_of
 from .errors import ConstraintTooLarge
 from .json_text import MAX_VALUE_DEPTH, JsonValue, depth_of
 from .keys import labelled, relabel, words_of
+from .keywords import refuse
 from .limits import Meter
 from .meaning import Meaning, kind_of
 from .numbers import number_dfa
@@ -15,6 +16,8 @@ from .plan import ListPlan, Member, ObjectPlan, ValuePlan, find_possible, unsati
 from .shape import Places, Shape
 from .strings import ANY_CHARACTERS, StringText, free_text, shaped_text, without
 
+# Different items are told apart by which ones were written: a state for each set of them.
+_UNIQUE_ITEMS = 6
 # A finite set of free keys with at most this many members is written in order, like declared ones.
 _FINITE_KEYS = 64
 
@@ -51,6 +54,8 @@ class Planner:
             self._meter.time(plan.pointer)
             for leaf in leaves:
                 self._fill(plan, leaf)
+        for one in self._lists.values():
+            _check_unique(one)
         find_possible([plan for _, plan in self._queue])
         if not root.possible:
             raise unsatisfiable(root)
@@ -108,7 +113,7 @@ class Planner:
             shape.pointer,
             [self.plan(self._meaning.item(shape, i), shape.pointer) for i in range(longest_prefix)],
             self.plan(self._meaning.item(shape, longest_prefix), shape.pointer),
-            shape.least_items, shape.most_items,
+            shape.least_items, shape.most_items, None if shape.most_items in (0, 1) else shape.unique,
         )
 
     # One object
@@ -199,3 +204,15 @@ class Planner:
         if words is not None:
             plan.members.extend(Member(word, plan.free_values[plan.labels[state]], False) for word, state in words)
             plan.free = None
+
+
+def _check_unique(plan: ListPlan) -> None:
+    """uniqueItems is enforced for items of a small enum, and refused for others; cuts the length to what can differ."""
+    if plan.unique is None:
+        return
+    rest = plan.rest
+    count = len(rest.values) + len(rest.words)
+    if plan.prefix or rest.numbers or rest.strings or rest.lists or rest.objects or count > _UNIQUE_ITEMS:
+        raise refuse("uniqueItems", plan.unique,
+                     f"is enforced only for items of an enum of at most {_UNIQUE_ITEMS} values")
+    plan.most = count if plan.most is None else min(plan.most, count)

@@ -56,6 +56,7 @@ class Shape:
     lists: list[ListPart] = field(default_factory=list)
     least_items: int = 0
     most_items: int | None = None
+    unique: str | None = None  # the pointer of uniqueItems, where it is true
     objects: list[ObjectPart] = field(default_factory=list)
     required: list[str] = field(default_factory=list)
     names: list[str] = field(default_factory=list)
@@ -140,6 +141,8 @@ def _add_text(shape: Shape, schema: dict[str, JsonValue], pointer: str) -> None:
 
 def _add_list(shape: Shape, document: Document, place: str, schema: dict[str, JsonValue]) -> None:
     shape.least_items, shape.most_items = _counts(schema, "minItems", "maxItems", shape.least_items, shape.most_items)
+    if schema.get("uniqueItems") is True:
+        shape.unique = f"{pointer_of(place)}/uniqueItems"
     prefix = schema.get("prefixItems")
     if prefix is not None or "items" in schema:
         count = len(prefix) if isinstance(prefix, list) else 0

@@ -42,7 +42,7 @@ def _keywords(inner: st.SearchStrategy[object]) -> st.SearchStrategy[dict[str, o
         "minimum": st.integers(-3, 3), "exclusiveMaximum": st.integers(0, 6),
         "multipleOf": st.sampled_from([1, 2, 0.5]),
         "minLength": SMALL, "maxLength": SMALL, "pattern": st.sampled_from(["a", "^a", "b$", "^[ab]*$", "^(?!ab)"]),
-        "items": inner, "prefixItems": some, "minItems": SMALL, "maxItems": SMALL,
+        "items": inner, "prefixItems": some, "uniqueItems": st.booleans(), "minItems": SMALL, "maxItems": SMALL,
         "properties": maps, "required": names, "additionalProperties": inner, "minProperties": SMALL,
         "maxProperties": SMALL,
         "patternProperties": st.dictionaries(st.sampled_from(["^a", "b$", "x"]), inner, max_size=2),

@@ -51,6 +51,9 @@ TABLE = [
      ["[1]", "[1,1,1,1]"]),
     ('{"type":"array","prefixItems":[{"const":1},false]}', ["[]", "[1]"], ["[1,1]"]),
     ('{"type":"array","items":false}', ["[]"], ["[1]"]),
+    ('{"type":"array","items":{"enum":["a","ab",1,true]},"uniqueItems":true,"minItems":2,"maxItems":3}',
+     ['["a","ab"]', '["ab","a",1]', '[true,1,"a"]'], ["[]", '["a"]', '["a","a"]', '["ab",1,"ab"]']),
+    ('{"enum":[[1,1],[1,2]],"uniqueItems":true}', ["[1,2]"], ["[1,1]"]),
     # objects
     ('{"type":"object","properties":{"a":{"const":1},"b":{"const":2},"c":{"const":3}},"required":["b"],'
      '"additionalProperties":false}',
