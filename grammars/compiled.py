@@ -138,7 +138,10 @@ class CompiledGrammar:
         if row is not None and row.index >= 0:
             self.table.pin(row)
             return row
-        words = explorer.walk(configuration, budget - 1, exact=True).words
+        walked = explorer.walk(configuration, budget - 1, exact=configuration.used)
+        words = walked.words
+        if not configuration.used:
+            explorer.strike(configuration, words, walked.marked, budget - 1)
         if configuration.distance == 0:
             words |= self.vocabulary.stop_words
         row = configuration.limited[budget] = self.table.add(words)

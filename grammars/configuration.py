@@ -211,9 +211,11 @@ class Explorer:
             self._arena.undo_to(mark)
             return Walked(words, int(report[WORST]), int(report[LOOKED]), marked[: report[MARKED]].copy(), visited)
 
-    def strike(self, configuration: Configuration, words: Any, marked: Any) -> int:
-        """Clears the bits of marked tokens that the free keys written forbid; returns how many."""
-        least = 1 if configuration.used else 2
+    def strike(self, configuration: Configuration, words: Any, marked: Any, limit: int = NO_LIMIT) -> int:
+        """Clears the bits of marked tokens that the free keys written forbid or that leave U > limit; returns how many.
+
+        A token that ends one key, the first of its object, is only looked at for the limit."""
+        least = 1 if configuration.used or limit < NO_LIMIT else 2
         marked = marked[marked[:, 1] >= least] if len(marked) else marked
         if not len(marked):
             return 0
@@ -225,7 +227,7 @@ class Explorer:
             def work() -> int:
                 self._load(configuration.threads)
                 return int(strike(self._tables, self._arena.kernel, self._threads, len(configuration.threads), text,
-                                  ends, marked, words, np.empty_like(self._threads), self._queue, self._notes))
+                                  ends, marked, limit, words, np.empty_like(self._threads), self._queue, self._notes))
 
             return self._retried(self._arena.mark(), work)
 

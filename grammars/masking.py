@@ -144,9 +144,9 @@ def walk(  # type: ignore[no-untyped-def]
     return _i8(visited)
 
 
-@kernel(_i8(TABLES_TYPE, ARENA_TYPE, _i44, _i8, _u1, _i8s, _i44, _u4, _i44, _i44, _i8s))
-def strike(tables, arena, threads, count, text, ends, marked, words, work, queue, notes):  # type: ignore[no-untyped-def]
-    """Tests the marked tokens exactly and clears the bits of those that cannot be read.
+@kernel(_i8(TABLES_TYPE, ARENA_TYPE, _i44, _i8, _u1, _i8s, _i44, _i8, _u4, _i44, _i44, _i8s))
+def strike(tables, arena, threads, count, text, ends, marked, limit, words, work, queue, notes):  # type: ignore[no-untyped-def]
+    """Tests the marked tokens exactly and clears the bits of those that cannot be read or leave U > limit.
 
     text[ends[k-1]:ends[k]] are the bytes of marked token k. The arena is left as it was. Returns the bits cleared, -1
     in trouble.
@@ -161,8 +161,9 @@ def strike(tables, arena, threads, count, text, ends, marked, words, work, queue
         left = advance(tables, arena, work, count, text, low, ends[k], queue, notes)
         if left < 0 or counts[FULL] == 1:
             return _i8(-1)
+        good = left > 0 and nearest(tables, arena, work, _i8(0), left, _i8(1)) <= limit
         undo(arena, nodes, keys, sets)
-        if left == 0:
+        if not good:
             bit = marked[k, 0]
             words[bit >> 5] &= ~(np.uint32(1) << np.uint32(bit & 31))
             cleared += 1

@@ -118,7 +118,7 @@ def returns(tables, state, register):  # type: ignore[no-untyped-def]
 def _check(grammar: Grammar, index: int, rule: Rule) -> None:
     """Refuses a rule that the engine would misread."""
     register = rule.register
-    for edge in (*_quintuples(rule).tolist(), *((c.source, 0, 0, c.target, c.action) for c in rule.calls)):
+    for edge in (*byte_edges(rule).tolist(), *((c.source, 0, 0, c.target, c.action) for c in rule.calls)):
         source, low, high, target, action = edge
         inside = 0 <= source < rule.states and 0 <= target < rule.states and 0 <= low <= high <= 255
         counts = action == COUNT and isinstance(register, Counter)
@@ -132,7 +132,7 @@ def _check(grammar: Grammar, index: int, rule: Rule) -> None:
         raise InvalidConstraint(f"rule {index} ({rule.name}) calls a rule that is not there", where=rule.pointer)
 
 
-def _quintuples(rule: Rule) -> Any:
+def byte_edges(rule: Rule) -> Any:
     """int64 [n, 5]: the rule's byte edges."""
     return np.frombuffer(rule.edges, np.dtype("<i4")).reshape(-1, 5).astype(np.int64)
 
@@ -206,7 +206,7 @@ def build_tables(grammar: Grammar, layout: Layout, single: Any) -> Tables:
 
     Raises InvalidConstraint for a grammar that is not well-formed.
     """
-    quintuples = [_quintuples(rule) for rule in grammar.rules]
+    quintuples = [byte_edges(rule) for rule in grammar.rules]
     classes, _ = _byte_classes(quintuples)
     states = np.zeros((layout.states, 8), np.int32)
     rules = np.zeros((len(grammar.rules), 9), np.int32)

@@ -1,0 +1,99 @@
+"""Law 4's distances: U(start) is the length of the shortest text, whatever the counters, orders and calls."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import assume, given, settings
+
+from espalier.grammars.errors import MissingByte, Unsatisfiable
+from espalier.grammars.ir import CLOSE_KEY, COUNT, KEY, OPEN_KEY, Call, Counter, Grammar, Order
+from espalier.grammars.vocabulary import Vocabulary
+
+from .drawn import edge, grammars, json_grammar, rule, small_vocabulary
+from .engine import allowed, bind
+from .reference import Reference, UndecidedError
+
+
+@settings(max_examples=100, deadline=None)
+@given(grammars())
+def test_the_least_budget_is_the_length_of_the_shortest_text(grammar):
+    reference = Reference(grammar, frozenset(b'abc"'))
+    try:
+        expected = reference.distance(reference.start)
+    except UndecidedError:
+        assume(False)
+    try:
+        found = bind(grammar, small_vocabulary([])).min_tokens
+    except Unsatisfiable:
+        found = None
+    assert found == expected
+
+
+@pytest.mark.parametrize(("low", "high"), [(0, None), (3, None), (0, 0), (0, 5000), (17, 5000), (40, 41), (2500, 2500)])
+def test_every_register_value_knows_its_distance(low, high):
+    counted = rule(3, [*edge(0, '"', 1), *edge(1, "a", 1, COUNT), *edge(1, '"', 2)], (2,), register=Counter(low, high))
+    compiled = bind(Grammar((counted,), 0), small_vocabulary([]))
+    matcher = compiled.matcher(forcing=False)
+    assert compiled.min_tokens == low + 2
+    matcher.accept(3)
+    top = low + 60 if high is None else high
+    for written in range(min(top, 120)):
+        assert matcher.min_tokens() == max(low - written, 0) + 1
+        assert matcher.allows(3) == (written >= low)
+        assert matcher.allows(0) == (high is None or written < high)
+        matcher.accept(0)
+    assert len(compiled.tables.distance) <= 3 * (low + 8)
+
+
+def test_a_large_maximum_does_not_cost_a_mask_for_every_length():
+    counted = rule(3, [*edge(0, '"', 1), *edge(1, "a", 1, COUNT), *edge(1, '"', 2)], (2,), register=Counter(0, 5000))
+    compiled = bind(Grammar((counted,), 0), small_vocabulary([b"aa", b"aaaa"]))
+    matcher = compiled.matcher(forcing=False)
+    matcher.accept(3)
+    for written in range(5000):
+        assert (5 in allowed(compiled, matcher)) == (written <= 4996)
+        matcher.accept(0)
+    assert len(compiled._masks) <= 8
+
+
+def test_a_property_that_can_no_longer_come_is_not_begun():
+    names = [*edge(0, "a", 1), *edge(1, "b", 2, KEY), *edge(1, "c", 2, KEY + 1), *edge(0, "c", 2, KEY + 2),
+             *edge(2, "a", 0)]
+    thing = rule(3, names, (2,), register=Order((False, True, False), False))
+    compiled = bind(Grammar((thing,), 0), small_vocabulary([]))
+    matcher = compiled.matcher(forcing=False)
+    assert allowed(compiled, matcher) == {0}
+    for token in (0, 2, 0):
+        matcher.accept(token)
+    assert allowed(compiled, matcher) == {2}
+
+
+def test_a_separator_is_not_written_when_every_free_key_is_used():
+    keys = [*edge(0, '"', 1, OPEN_KEY), *edge(1, "ab", 2), *edge(2, '"', 3, CLOSE_KEY), *edge(3, "c", 4),
+            *edge(4, '"', 1, OPEN_KEY)]
+    compiled = bind(Grammar((rule(5, keys, (3,), register=Order((), True)),), 0), small_vocabulary([b'"a"', b'c"b"']))
+    matcher = compiled.matcher(forcing=False)
+    for token in (3, 0, 3, 2, 3):
+        matcher.accept(token)
+    assert allowed(compiled, matcher) == {1}
+    matcher.accept(1)
+    matcher.accept(3)
+    assert matcher.must_end()
+    assert allowed(compiled, matcher) == set(compiled.vocabulary.stop)
+
+
+def test_the_shortest_free_key_may_be_used_and_the_budget_knows():
+    compiled = bind(json_grammar(), Vocabulary.bytes_only())
+    matcher = compiled.matcher(forcing=False)
+    for byte in b'{"":1,':
+        matcher.accept(byte)
+    assert matcher.min_tokens() == len('"a":1}')
+
+
+def test_the_byte_that_is_named_is_the_one_missing():
+    from_call = Grammar((rule(2, edge(0, "a", 1), (), [Call(1, 1, 1)]), rule(2, edge(0, "x", 1), (1,))), 0)
+    with pytest.raises((MissingByte, Unsatisfiable)):
+        bind(from_call, small_vocabulary([]))
+    needs = Grammar((rule(3, edge(0, "a", 1), (2,), [Call(1, 1, 2)]), rule(2, edge(0, "xy", 1), (1,))), 0)
+    with pytest.raises(MissingByte, match=r"0x7[89]"):
+        bind(needs, small_vocabulary([b"ax"]))
