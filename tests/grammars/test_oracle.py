@@ -58,6 +58,18 @@ def _keywords(inner: st.SearchStrategy[object]) -> st.SearchStrategy[dict[str, o
 SCHEMAS = st.recursive(st.one_of(st.booleans(), _keywords(st.booleans())), _keywords, max_leaves=4)
 
 
+def _without_references(schema: object) -> object:
+    """A definition that refers to itself, with no instance in between, has no meaning; the oracle would not end."""
+    if isinstance(schema, list):
+        return [_without_references(item) for item in schema]
+    if isinstance(schema, dict):
+        return {key: _without_references(item) for key, item in schema.items() if key != "$ref"}
+    return schema
+
+
+DEFINITIONS = SCHEMAS.map(_without_references)
+
+
 def _spellings(value: object) -> list[str]:
     """Compact texts of the value with its keys in every order; a schema declares one of them."""
     if isinstance(value, list):
@@ -69,7 +81,7 @@ def _spellings(value: object) -> list[str]:
 
 
 @settings(max_examples=120, deadline=None)
-@given(SCHEMAS, SCHEMAS, st.lists(VALUES, min_size=4, max_size=12))
+@given(SCHEMAS, DEFINITIONS, st.lists(VALUES, min_size=4, max_size=12))
 def test_valid_is_accepted_and_nothing_else(schema: object, definition: object, values: list[object]) -> None:
     if not isinstance(schema, dict):
         return
@@ -78,24 +90,17 @@ def test_valid_is_accepted_and_nothing_else(schema: object, definition: object, 
     try:
         naive = Naive(compile_constraint(JsonSchema(json.dumps(full))))
     except Unsatisfiable:
-        assert not any(_valid(validator, value) for value in values)
+        assert not any(validator.is_valid(value) for value in values)
         return
     except ConstraintError:
         return
     for value in values:
         accepted = any(naive.accepts(text) for text in _spellings(value))
-        assert accepted == _valid(validator, value), (full, value)
-
-
-def _valid(validator: Draft202012Validator, value: object) -> bool:
-    try:
-        return bool(validator.is_valid(value))
-    except RecursionError:
-        return False
+        assert accepted == validator.is_valid(value), (full, value)
 
 
 @settings(max_examples=60, deadline=None)
-@given(SCHEMAS, SCHEMAS, st.randoms(use_true_random=False))
+@given(SCHEMAS, DEFINITIONS, st.randoms(use_true_random=False))
 def test_no_text_runs_into_a_dead_end(schema: object, definition: object, random: Random) -> None:
     """Whatever allowed byte is written, the text may end or go on."""
     full = {**schema, "$defs": {"d": definition}} if isinstance(schema, dict) else schema
