@@ -1,0 +1,46 @@
+"""Triton, where it is installed. `kernels` imports without it; a launch without it is refused by name.
+
+Under TRITON_INTERPRET=1 kernels run on the CPU as NumPy. The interpreter multiplies bfloat16 and smaller types wrongly,
+so every product of two tiles goes through `dot`. A parameter annotated `constexpr` is fixed when a kernel is compiled.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, TypeAlias
+
+from .base import KernelError
+
+try:
+    import triton
+    import triton.language as _language
+except ImportError:
+    triton = None
+
+
+class _Missing:
+    """Stands for a kernel where Triton is not installed."""
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+
+    def __getitem__(self, grid: object) -> Any:
+        raise KernelError(f"{self._name} needs Triton: pip install 'espalier[gpu]'")
+
+
+def jit(function: Callable[..., Any]) -> Any:
+    return _Missing(function.__name__) if triton is None else triton.jit(function)
+
+
+constexpr: TypeAlias = Any
+# Any: Triton gives its language no types that a checker could follow.
+tl: Any = None if triton is None else _language
+INTERPRETED: Any = None if triton is None else tl.constexpr(bool(triton.knobs.runtime.interpret))
+
+
+@jit
+def dot(a: Any, b: Any) -> Any:
+    """a @ b in float32; float32 operands are not cut to tf32."""
+    if INTERPRETED:
+        return tl.dot(a.to(tl.float32), b.to(tl.float32), input_precision="ieee")
+    return tl.dot(a, b, input_precision="ieee")
