@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import json
-import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal, NoReturn
@@ -11,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Literal, NoReturn
 import typer
 
 if TYPE_CHECKING:
+    from .grammars.check import CaseReport, SampleReport
     from .grammars.ir import Grammar
 
 app = typer.Typer(no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False,
@@ -127,30 +126,60 @@ def producer(tokenizer: Path | None) -> Callable[[Grammar], Callable[[str], bool
 
 @grammar.command("check")
 def grammar_check(
-    files: Annotated[list[Path], typer.Argument(help="Case files; with --schema, JSON samples.")],
-    schema: Annotated[Path | None, typer.Option(help="Check samples against this schema.")] = None,
-    tokenizer: Annotated[Path | None, typer.Option(help="A tokenizer.json; default: bytes.")] = None,
-    spacing: Annotated[str, typer.Option(help="compact, spaced or indented; with --schema.")] = "compact",
+    files: Annotated[list[Path], typer.Argument(help="Case files; with --schema, JSON samples.", exists=True)],
+    schema: Annotated[Path | None, typer.Option(help="Check samples against this schema.", exists=True)] = None,
+    tokenizer: Annotated[Path | None, typer.Option(help="A tokenizer.json; default: bytes.", exists=True)] = None,
+    spacing: Annotated[Literal["compact", "spaced", "indented"], typer.Option(help="With --schema.")] = "compact",
     as_json: Annotated[bool, typer.Option("--json", help="One JSON object a case.")] = False,
     complete: Annotated[bool, typer.Option(help="Also fail on inputs refused without a policy for it.")] = False,
 ) -> None:
     """Compile constraints and say for every sample text whether the engine can produce it."""
-    from .grammars import check
+    from .grammars.check import Skipped, check_case, check_samples, read_case
     from .grammars.errors import EspalierError
 
+    failed = False
     try:
         produce = producer(tokenizer)
         if schema is not None:
-            reports = check.check_samples(schema, files, spacing=spacing, produce=produce)
-        else:
-            reports = (check.check_file(path, produce, complete=complete) for path in files)
-        failed = 0
-        for report in reports:
-            typer.echo(json.dumps(report.record(), ensure_ascii=False) if as_json else report.line())
-            failed += bool(report.failures)
-    except EspalierError as error:
+            samples = {str(path): path.read_text(encoding="utf-8") for path in files}
+            report = check_samples(schema.read_text(encoding="utf-8"), samples, produce, spacing=spacing)
+            say_samples(report, as_json)
+            raise typer.Exit(1 if report.failures else 0)
+        for path in files:
+            verdict = check_case(read_case(path.read_text(encoding="utf-8")), produce, complete=complete)
+            if isinstance(verdict, Skipped):
+                typer.echo(f"{verdict.id}: skipped, a case of kind {verdict.kind}", err=as_json)
+                continue
+            say_case(verdict, as_json)
+            failed = failed or bool(verdict.failures)
+    except (EspalierError, UnicodeDecodeError) as error:
         fail(error)
-    sys.exit(1 if failed else 0)
+    raise typer.Exit(1 if failed else 0)
+
+
+def say_case(report: CaseReport, as_json: bool) -> None:
+    if as_json:
+        typer.echo(report.line())
+    elif report.error is not None:
+        typer.echo(f"{report.id}: refused, {report.error.keyword} at {report.error.pointer}: {report.error.message}")
+    else:
+        lists = {"valid": report.valid, "invalid": report.invalid, "may": report.may, "should_not": report.should_not}
+        counts = ", ".join(f"{name} {sum(texts)} of {len(texts)}" for name, texts in lists.items() if texts)
+        typer.echo(f"{report.id}: compiled in {report.ms:.1f} ms; can be produced: {counts or 'no texts given'}")
+    for failure in report.failures:
+        typer.echo(f"  FAILED {failure}", err=as_json)
+
+
+def say_samples(report: SampleReport, as_json: bool) -> None:
+    if as_json:
+        import msgspec
+
+        typer.echo(msgspec.json.encode(report))
+        return
+    for name, accepted in report.accepted.items():
+        typer.echo(f"{name}: {'can' if accepted else 'cannot'} be produced")
+    for failure in report.failures:
+        typer.echo(f"  FAILED {failure}")
 
 
 def main() -> None:
