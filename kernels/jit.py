@@ -29,6 +29,8 @@ class _Missing:
 
 
 def jit(function: Callable[..., Any]) -> Any:
+    # Triton looks up the names in annotations as it does globals, and lets only declared constants pass.
+    function.__globals__.setdefault("__annotations__", {}).update(Any="constexpr", constexpr="constexpr")
     return _Missing(function.__name__) if triton is None else triton.jit(function)
 
 
@@ -44,3 +46,7 @@ def dot(a: Any, b: Any) -> Any:
     if INTERPRETED:
         return tl.dot(a.to(tl.float32), b.to(tl.float32), input_precision="ieee")
     return tl.dot(a, b, input_precision="ieee")
+
+
+def next_power_of_2(n: int) -> int:
+    return 1 << max(n - 1, 0).bit_length()
