@@ -1,8 +1,8 @@
 """Triton, where it is installed. `kernels` imports without it; a launch without it is refused by name.
 
 Under TRITON_INTERPRET=1 kernels run on the CPU as NumPy. The interpreter multiplies bfloat16 and smaller types wrongly,
-so every product of two tiles goes through `dot`. A parameter annotated `constexpr` is fixed when a kernel is compiled; `Any`
-in the signature of a kernel must be the one of this file.
+so every product of two tiles goes through `dot`. A parameter annotated `constexpr` is fixed when a kernel is
+compiled, every other one is an `Arg`.
 """
 
 from __future__ import annotations
@@ -11,17 +11,6 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from .base import KernelError
-
-if TYPE_CHECKING:
-    from typing import Any
-    from typing import Any as constexpr
-else:
-    # Triton looks up the names in the annotations of a kernel, and lets only its own pass.
-    class Any:
-        __triton_builtin__ = True
-
-    class constexpr:  # noqa: N801
-        __triton_builtin__ = True
 
 try:
     import triton
@@ -44,18 +33,13 @@ def jit(function: Callable[..., Any]) -> Any:
     return _Missing(function.__name__) if triton is None else triton.jit(function)
 
 
-# The compiler looks up the annotations of a kernel's parameters, and accepts no name but Triton's own.
-if TYPE_CHECKING or triton is None:
-        Arg: TypeAlias = Any
-else:
-    constexpr, Arg = _language.constexpr, _language.tensor
 # Any: Triton gives its language no types that a checker could follow.
 tl: Any = None if triton is None else _language
 INTERPRETED: Any = None if triton is None else tl.constexpr(bool(triton.knobs.runtime.interpret))
 
 
 @jit
-def dot(a: Arg, b: Arg) -> Arg:
+def dot(a: Any, b: Any) -> Any:
     """a @ b in float32; float32 operands are not cut to tf32."""
     if INTERPRETED:
         return tl.dot(a.to(tl.float32), b.to(tl.float32), input_precision="ieee")
