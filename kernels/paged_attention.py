@@ -1,0 +1,304 @@
+"""Attention over a forest of rows in paged memory: decode, extend and shared prefixes are one op.
+
+attend(q, k, v, step, work, score) -> out
+    q: [tokens, q_heads, head_dim]; k, v: one layer of the pool, [pages, kv_heads, page, head_dim], page a power of two,
+    the tokens' own keys and values already written. q_heads is a multiple of kv_heads; query head h reads KV head
+    h // (q_heads / kv_heads). `step` says what is visible, `work` (made from `items.plan`) how it is cut.
+    Returns [tokens, q_heads, head_dim] in q's dtype; zeros for a token that sees nothing.
+
+Visibility: token t sees slot j of its row iff lo <= j <= q_slot[t]; lo = max(0, q_slot[t] + 1 - window). In a draft
+region (at most 64 slots) it must have its bit set too, and lo counts from pos[t] (a window is then at least 64). Slots
+that nobody sees may hold anything, NaN included. Scores are q . k * scale, then cap * tanh(score / cap) if there is a
+cap. A sink is one more score per query head, without a value. 8-bit k and v have a scale per slot and head.
+
+Fast: one accumulator an item. Exact: chunks of items.CHUNK absolute slots (FAR_CHUNK from FAR on), each from a fresh
+accumulator, folded in ascending order by the same function that merges parts, and one tile shape for every item: a
+token's bits depend on its query and its visible keys alone.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import torch
+
+from . import merge_parts
+from .base import KernelError
+from .items import CHUNK, FAR, FAR_CHUNK
+from .jit import Arg, constexpr, dot, jit, tl
+from .merge_parts import fold, normalized
+from .paged import Score, Step, Work, visible
+
+LOG2E = 1.4426950408889634
+
+
+@dataclass(frozen=True, slots=True)
+class Tile:
+    """m: packed rows, n: slots of a tile. stages: tiles of keys and values on their way."""
+
+    m: int
+    n: int
+    warps: int
+    stages: int
+
+
+NARROW = Tile(16, 64, 4, 3)
+WIDE = Tile(128, 64, 8, 3)
+EXACT = Tile(64, 64, 4, 3)
+
+
+def reference(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, step: Step, score: Score) -> torch.Tensor:
+    """float64, one token at a time."""
+    page, groups, out = k.shape[2], q.shape[1] // k.shape[1], torch.zeros_like(q)
+    slots_of = [row[0] for row in step.rows.tolist() for _ in range(row[2])]
+    for token, (slot, seen) in enumerate(zip(slots_of, visible(step, score.window), strict=True)):
+        at, inside = step.block_table[slot].cpu().long()[seen // page], seen % page
+        keys, values = (x[at, :, inside].double() for x in (k, v))
+        if score.k_scale is not None and score.v_scale is not None:
+            keys, values = keys * score.k_scale[at, :, inside, None], values * score.v_scale[at, :, inside, None]
+        keys, values = (x.transpose(0, 1).repeat_interleave(groups, 0) for x in (keys, values))
+        scores = (keys @ q[token].double()[..., None])[..., 0] * score.scale
+        if score.soft_cap:
+            scores = score.soft_cap * (scores / score.soft_cap).tanh()
+        if score.sinks is not None:
+            scores = torch.cat((scores, score.sinks.double()[:, None]), 1)
+            values = torch.cat((values, values.new_zeros((q.shape[1], 1, q.shape[2]))), 1)
+        if scores.shape[1]:
+            out[token] = (scores.softmax(1)[:, None] @ values)[:, 0].to(q.dtype)
+    return out
+
+
+@jit
+def _values(pointer: Arg, at: Arg, inside: Arg, DIM: constexpr, WIDTH: constexpr, MASKED: constexpr) -> Arg:
+    """Rows of keys or values. Masked: those outside are not read and count as zeros."""
+    dims = tl.arange(0, WIDTH)
+    places = at[:, None] * DIM + dims[None, :]
+    if MASKED:
+        return tl.load(pointer + places, mask=inside[:, None] & (dims < DIM)[None, :], other=0.0)
+    if WIDTH == DIM:
+        return tl.load(pointer + places)
+    return tl.load(pointer + places, mask=(dims < DIM)[None, :] & (at >= 0)[:, None], other=0.0)
+
+
+@jit
+def _seen(slots: Arg, row: Arg, DRAFT: constexpr) -> Arg:
+    """Which slot each row of the tile sees."""
+    low, high, draft_begin, draft_len, bits_low, bits_high = row
+    seen = (slots[None, :] >= low[:, None]) & (slots[None, :] <= high[:, None])
+    if DRAFT:
+        bit = slots - draft_begin
+        words = tl.where((bit < 32)[None, :], bits_low[:, None], bits_high[:, None])
+        hidden = ((bit >= 0) & (bit < draft_len))[None, :] & (((words >> (bit & 31)[None, :]) & 1) == 0)
+        seen = seen & (hidden == 0)
+    return seen
+
+
+@jit
+def _tiles(
+    acc: Arg, mass: Arg, top: Arg, query: Arg, k: Arg, v: Arg, k_scale: Arg, v_scale: Arg, table: Arg, head: Arg,
+    row: Arg, floor: Arg, end: Arg, scale: Arg, cap: Arg, first: Arg, last: Arg,
+    HKV: constexpr, PAGE: constexpr, DIM: constexpr, WIDTH: constexpr, N: constexpr, CAP: constexpr, DRAFT: constexpr,
+    SCALED: constexpr, MASKED: constexpr,
+) -> Arg:
+    """Tiles of N slots from `first` on, until `last`. Masked: slots outside [floor, end) are not read."""
+    for start in tl.range(first, last, N):
+        slots = start + tl.arange(0, N)
+        inside = (slots >= floor) & (slots < end)
+        pages = tl.load(table + slots // PAGE, mask=inside, other=0) if MASKED else tl.load(table + slots // PAGE)
+        at = (pages.to(tl.int64) * HKV + head) * PAGE + slots % PAGE
+        keys = _values(k, at, inside, DIM, WIDTH, MASKED)
+        values = _values(v, at, inside, DIM, WIDTH, MASKED)
+        scores = dot(query, tl.trans(keys.to(query.dtype))) * scale
+        if SCALED:
+            scores *= tl.load(k_scale + at, mask=inside, other=0.0)[None, :]
+        if CAP:
+            # cap * tanh(score / cap) = cap - 2 cap / (1 + e**(2 score / cap)); score and cap carry a factor of log2 e.
+            scores = cap - 2.0 * cap / (1.0 + tl.exp2(scores * (2.0 * 1.4426950408889634 / cap)))
+        if MASKED:
+            scores = tl.where(_seen(slots, row, DRAFT), scores, float("-inf"))
+        best = tl.maximum(top, tl.max(scores, 1))
+        base = best
+        if MASKED:
+            base = tl.where(best == float("-inf"), 0.0, best)
+        weights = tl.exp2(scores - base[:, None])
+        old = tl.exp2(top - base)
+        mass = mass * old + tl.sum(weights, 1)
+        if SCALED:
+            weights *= tl.load(v_scale + at, mask=inside, other=0.0)[None, :]
+        acc = acc * old[:, None] + dot(weights.to(query.dtype), values.to(query.dtype))
+        top = best
+    return acc, mass, top
+
+
+@jit
+def _span(
+    acc: Arg, mass: Arg, top: Arg, query: Arg, k: Arg, v: Arg, k_scale: Arg, v_scale: Arg, table: Arg, head: Arg,
+    row: Arg, floor: Arg, end: Arg, full_low: Arg, full_high: Arg, scale: Arg, cap: Arg, first: Arg, last: Arg,
+    HKV: constexpr, PAGE: constexpr, DIM: constexpr, WIDTH: constexpr, N: constexpr, CAP: constexpr, DRAFT: constexpr,
+    SCALED: constexpr, WINDOW: constexpr,
+) -> Arg:
+    """Slots [first, last): tiles in [full_low, full_high) are seen by every row and need no mask."""
+    begin = first
+    if WINDOW:
+        begin = tl.minimum(first + (tl.maximum(full_low - first, 0) + N - 1) // N * N, last)
+        acc, mass, top = _tiles(
+            acc, mass, top, query, k, v, k_scale, v_scale, table, head, row, floor, end, scale, cap, first, begin,
+            HKV, PAGE, DIM, WIDTH, N, CAP, DRAFT, SCALED, True,
+        )
+    stop = begin + tl.maximum(tl.minimum(full_high, last) - begin, 0) // N * N
+    acc, mass, top = _tiles(
+        acc, mass, top, query, k, v, k_scale, v_scale, table, head, row, floor, end, scale, cap, begin, stop,
+        HKV, PAGE, DIM, WIDTH, N, CAP, DRAFT, SCALED, False,
+    )
+    return _tiles(
+        acc, mass, top, query, k, v, k_scale, v_scale, table, head, row, floor, end, scale, cap, stop, last,
+        HKV, PAGE, DIM, WIDTH, N, CAP, DRAFT, SCALED, True,
+    )
+
+
+@jit
+def _attend(
+    q: Arg, k: Arg, v: Arg, k_scale: Arg, v_scale: Arg, sinks: Arg, out: Arg, part_o: Arg, part_ml: Arg, items: Arg,
+    n_items: Arg, part_begin: Arg, rows: Arg, segments: Arg, block_table: Arg, q_slot: Arg, pos: Arg, draft_bits: Arg,
+    table_width: Arg, scale: Arg, cap: Arg, window: Arg,
+    G: constexpr, HKV: constexpr, PAGE: constexpr, DIM: constexpr, WIDTH: constexpr, M: constexpr, N: constexpr,
+    EXACT: constexpr, WINDOW: constexpr, CAP: constexpr, SINKS: constexpr, DRAFT: constexpr, SCALED: constexpr,
+    FAR: constexpr, CHUNK: constexpr, FAR_CHUNK: constexpr,
+) -> None:
+    """One item and one KV head. Row m of the tile is token q_begin + m // G, query head head * G + m % G."""
+    index, head = tl.program_id(0) // HKV, tl.program_id(0) % HKV
+    if index >= tl.load(n_items):
+        return
+    item = items + index * 8
+    table = block_table + tl.load(item + 1).to(tl.int64) * table_width
+    first, last, flags = tl.load(item + 4), tl.load(item + 5), tl.load(item + 7)
+    tokens = tl.load(item + 2) + tl.arange(0, M) // G
+    real = tokens < tl.load(item + 3)
+    heads = tokens.to(tl.int64) * (HKV * G) + head * G + tl.arange(0, M) % G
+    dims = tl.arange(0, WIDTH)
+    at = heads[:, None] * DIM + dims[None, :]
+    inside = real[:, None] & (dims < DIM)[None, :]
+    query = tl.load(q + at, mask=inside, other=0.0)
+
+    high = tl.load(q_slot + tokens, mask=real, other=-1)
+    seat = high
+    draft_begin, draft_len = first, 0
+    bits_low, bits_high = high, high
+    if DRAFT:
+        if flags & 2:
+            record = rows + tl.load(segments + tl.load(item) * 8 + 2) * 8
+            draft_begin, draft_len = tl.load(record + 4), tl.load(record + 5)
+            bits_low = tl.load(draft_bits + tokens * 2, mask=real, other=0)
+            bits_high = tl.load(draft_bits + tokens * 2 + 1, mask=real, other=0)
+    full_high = tl.min(tl.where(real, high, 2147483646), 0) + 1
+    if DRAFT:
+        seat = tl.load(pos + tokens, mask=real, other=-1)
+        if draft_len > 0:
+            full_high = tl.minimum(full_high, draft_begin)
+    low = tl.zeros([M], tl.int32)
+    floor, full_low = first, first
+    if WINDOW:
+        low = tl.maximum(seat + 1 - window, 0)
+        floor = tl.maximum(first, tl.min(tl.where(real, low, 2147483647), 0))
+        full_low = tl.max(tl.where(real, low, 0), 0)
+    end = tl.minimum(last, tl.max(high, 0) + 1)
+    row = (low, high, draft_begin, draft_len, bits_low, bits_high)
+
+    acc, mass = tl.zeros([M, WIDTH], tl.float32), tl.zeros([M], tl.float32)
+    top = tl.full([M], float("-inf"), tl.float32)
+    if SINKS:
+        if flags & 1:
+            top = tl.load(sinks + head * G + tl.arange(0, M) % G) * 1.4426950408889634
+            mass += 1.0
+    if EXACT:
+        start = first
+        if WINDOW:
+            start = first + (floor - first) // CHUNK * CHUNK
+        while start < end:
+            stop = start + CHUNK
+            if start >= FAR:
+                stop = start // FAR_CHUNK * FAR_CHUNK + FAR_CHUNK
+            part, part_mass, part_top = _span(
+                tl.zeros([M, WIDTH], tl.float32), tl.zeros([M], tl.float32),
+                tl.full([M], float("-inf"), tl.float32), query, k, v, k_scale, v_scale, table, head, row, floor, end,
+                full_low, full_high, scale, cap, start, tl.minimum(stop, end),
+                HKV, PAGE, DIM, WIDTH, N, CAP, DRAFT, SCALED, WINDOW,
+            )
+            acc, mass, top = fold(acc, mass, top, part, part_mass, part_top)
+            start = stop
+    else:
+        start = first
+        if WINDOW:
+            start = first + (floor - first) // N * N
+        acc, mass, top = _span(
+            acc, mass, top, query, k, v, k_scale, v_scale, table, head, row, floor, end, full_low, full_high, scale,
+            cap, start, end, HKV, PAGE, DIM, WIDTH, N, CAP, DRAFT, SCALED, WINDOW,
+        )
+
+    if flags & 4:
+        tl.store(out + at, normalized(acc, mass).to(out.dtype.element_ty), mask=inside)
+    else:
+        part = tl.load(part_begin + tokens, mask=real, other=0) + tl.load(item + 6)
+        places = part.to(tl.int64) * (HKV * G) + head * G + tl.arange(0, M) % G
+        tl.store(part_o + places[:, None] * DIM + dims[None, :], acc, mask=inside)
+        tl.store(part_ml + places * 2, top, mask=real)
+        tl.store(part_ml + places * 2 + 1, mass, mask=real)
+
+
+def _width(dim: int) -> int:
+    return max(16, 1 << (dim - 1).bit_length())
+
+
+def _launch(
+    q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, step: Step, work: Work, score: Score, out: torch.Tensor,
+    wide: bool, tile: Tile, exact: bool,
+) -> None:
+    _, kv_heads, page, dim = k.shape
+    programs = work.counts[wide] * kv_heads
+    if not programs:
+        return
+    _attend[(programs,)](
+        q, k, v, score.k_scale, score.v_scale, score.sinks, out, work.part_o, work.part_ml, work.items[int(wide)],
+        work.n_items[int(wide):], work.part_begin, step.rows, step.segments, step.block_table, step.q_slot, step.pos,
+        step.draft_bits, step.block_table.stride(0), score.scale * LOG2E, score.soft_cap * LOG2E, score.window,
+        G=q.shape[1] // kv_heads, HKV=kv_heads, PAGE=page, DIM=dim, WIDTH=_width(dim), M=tile.m, N=tile.n,
+        EXACT=exact, WINDOW=score.window > 0, CAP=score.soft_cap > 0, SINKS=score.sinks is not None,
+        DRAFT=step.drafts, SCALED=score.k_scale is not None, FAR=FAR, CHUNK=CHUNK, FAR_CHUNK=FAR_CHUNK,
+        num_warps=tile.warps, num_stages=tile.stages,
+    )
+
+
+def attend(
+    q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, step: Step, work: Work, score: Score,
+    *, out: torch.Tensor | None = None, exact: bool = False, side: torch.cuda.Stream | None = None,
+    narrow: Tile = NARROW, wide: Tile = WIDE,
+) -> torch.Tensor:
+    """side: a second stream, on which the wide bin runs beside the narrow one. Raises KernelError for bad shapes."""
+    _check(q, k, v, step, score)
+    out = torch.empty_like(q) if out is None else out
+    if exact:
+        narrow = wide = EXACT
+    if side is None:
+        _launch(q, k, v, step, work, score, out, True, wide, exact)
+        _launch(q, k, v, step, work, score, out, False, narrow, exact)
+    else:
+        main = torch.cuda.current_stream()
+        side.wait_stream(main)
+        with torch.cuda.stream(side):
+            _launch(q, k, v, step, work, score, out, True, wide, exact)
+        _launch(q, k, v, step, work, score, out, False, narrow, exact)
+        main.wait_stream(side)
+    merge_parts.launch(work.part_o, work.part_ml, work.part_begin, out)
+    return out
+
+
+def _check(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, step: Step, score: Score) -> None:
+    _, kv_heads, page, dim = k.shape
+    if k.shape != v.shape or q.shape[2] != dim or q.shape[1] % kv_heads:
+        raise KernelError(f"q {tuple(q.shape)}, k {tuple(k.shape)} and v {tuple(v.shape)} do not belong together")
+    if page & (page - 1) or not all(x.is_contiguous() for x in (q, k, v)):
+        raise KernelError("pages hold a power of two of slots, and q, k, v are contiguous")
+    if (score.k_scale is None) != (score.v_scale is None) or score.scale <= 0:
+        raise KernelError("scale is positive, and keys and values are scaled both or neither")
+    if step.drafts and 0 < score.window < 64:
+        raise KernelError(f"a window over a draft region has at least 64 slots, not {score.window}")
