@@ -8,7 +8,7 @@ compiled, every other one is an `Arg`.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import Any
 
 from .base import KernelError
 
