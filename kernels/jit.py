@@ -8,7 +8,7 @@ compiled, every other one is an `Arg`.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from .base import KernelError
 
