@@ -33,6 +33,12 @@ def jit(function: Callable[..., Any]) -> Any:
     return _Missing(function.__name__) if triton is None else triton.jit(function)
 
 
+# The compiler looks up the annotations of a kernel's parameters, and accepts no name but Triton's own.
+if TYPE_CHECKING or triton is None:
+    constexpr: TypeAlias = Any
+    Arg: TypeAlias = Any
+else:
+    constexpr, Arg = _language.constexpr, _language.tensor
 # Any: Triton gives its language no types that a checker could follow.
 tl: Any = None if triton is None else _language
 INTERPRETED: Any = None if triton is None else tl.constexpr(bool(triton.knobs.runtime.interpret))
