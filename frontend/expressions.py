@@ -138,16 +138,21 @@ def _stops(stop: object) -> tuple[str, ...]:
 def _integer(field: str, value: object, least: int) -> int:
     if not isinstance(value, Integral) or isinstance(value, bool):
         raise ProgramError(f"{field} must be an integer, not {type(value).__name__}", where=field)
-    if value < least:
-        raise ProgramError(f"{field} must be at least {least}, not {value}", where=field)
-    return int(value)
+    number = int(value)
+    if not least <= number < 1 << 63:  # Python refuses to print integers of thousands of digits
+        told = f", not {number}" if abs(number) < 1 << 64 else ""
+        raise ProgramError(f"{field} must be at least {least} and below 2 ** 63{told}", where=field)
+    return number
 
 
 def _number(field: str, value: object, least: float, most: float = math.inf) -> float:
     if not isinstance(value, Real) or isinstance(value, bool):
         raise ProgramError(f"{field} must be a number, not {type(value).__name__}", where=field)
-    number = float(value)
+    try:
+        number = float(value)
+    except OverflowError:
+        number = math.inf
     if not (math.isfinite(number) and least <= number <= most):
         bound = f"between {least} and {most}" if math.isfinite(most) else f"finite and at least {least}"
-        raise ProgramError(f"{field} must be {bound}, not {value}", where=field)
+        raise ProgramError(f"{field} must be {bound}, not {number}", where=field)
     return number

@@ -3,37 +3,77 @@
 from __future__ import annotations
 
 import math
+import sys
 from collections.abc import Sequence
+from numbers import Real
 
 from .errors import EmptyPrompt, InvalidParameter, PromptTooLong
 
 MOST_LOGPROBS = 20
+MOST = (1 << 63) - 1
+_MOST_SHOWN = 10**40
 
 
 def check_number(where: str, value: float, low: float, high: float, *, open_low: bool = False) -> None:
-    """low <= value <= high (low < value when open_low); NaN fails."""
-    fits = math.isfinite(value) and (low < value if open_low else low <= value) and value <= high
+    """low <= value <= high (low < value when open_low), and finite; NaN fails."""
+    _check_kind(where, value, Real, "a number")
+    fits = (low < value if open_low else low <= value) and value <= high and value <= sys.float_info.max
     if not fits:
-        bracket = "(" if open_low else "["
-        limit = f"{bracket}{low}, {high}]" if high < math.inf else f"{'above' if open_low else 'at least'} {low}"
-        raise InvalidParameter(f"{where} is {value!r}", where=where, fix=f"Choose a number {limit}.")
+        raise _out_of_range(where, value, low, high, "(" if open_low else "[")
 
 
-def check_sampling(*, max_tokens: int, temperature: float, top_k: int, top_p: float, min_p: float,
+def check_integer(where: str, value: int, low: int, high: int) -> None:
+    """low <= value <= high. Messages carry 64 bits: no bound may pass them."""
+    _check_kind(where, value, int, "an integer")
+    if not low <= value <= high:
+        raise _out_of_range(where, value, low, high, "[")
+
+
+def _check_kind(where: str, value: object, kind: type, words: str) -> None:
+    if not isinstance(value, kind) or isinstance(value, bool):
+        raise InvalidParameter(f"{where} is of type {type(value).__name__}", where=where, fix=f"It must be {words}.")
+
+
+def _out_of_range(where: str, value: float, low: float, high: float, bracket: str) -> InvalidParameter:
+    limit = f"in {bracket}{low}, {high}]" if high < math.inf else f"{'above' if bracket == '(' else 'at least'} {low}"
+    return InvalidParameter(f"{where} is {shown(value)}", where=where, fix=f"Choose a finite number {limit}.")
+
+
+def shown(value: float) -> str:
+    """A number for a message: Python refuses to print integers of thousands of digits."""
+    return repr(value) if abs(value) < _MOST_SHOWN or not isinstance(value, int) else "an integer of many digits"
+
+
+def check_sampling(*, max_tokens: int, temperature: float, top_k: int, top_p: float, min_p: float, seed: int | None,
                    logprobs: int | None) -> None:
-    check_number("max_tokens", max_tokens, 1, math.inf)
+    check_integer("max_tokens", max_tokens, 1, MOST)
     check_number("temperature", temperature, 0.0, math.inf)
-    check_number("top_k", top_k, 0, math.inf)
+    check_integer("top_k", top_k, 0, MOST)
     check_number("top_p", top_p, 0.0, 1.0, open_low=True)
     check_number("min_p", min_p, 0.0, 1.0)
+    if seed is not None:
+        check_integer("seed", seed, -MOST - 1, MOST)
     if logprobs is not None:
-        check_number("logprobs", logprobs, 0, MOST_LOGPROBS)
+        check_integer("logprobs", logprobs, 0, MOST_LOGPROBS)
+
+
+def check_text(where: str, text: str) -> None:
+    """What cannot be spelled in UTF-8 cannot be sent."""
+    if not isinstance(text, str):
+        raise InvalidParameter(f"{where} is of type {type(text).__name__}", where=where, fix="It must be a text.")
+    try:
+        text.encode()
+    except UnicodeEncodeError as error:
+        raise InvalidParameter(f"{where} holds a lone surrogate, which is not Unicode text", where=where) from error
 
 
 def check_tokens(where: str, tokens: Sequence[int], vocabulary_size: int) -> None:
+    others = set(map(type, tokens)) - {int}
+    if others:
+        raise InvalidParameter(f"a token id is of type {others.pop().__name__}", where=where, fix="Ids are integers.")
     if tokens and not 0 <= min(tokens) <= max(tokens) < vocabulary_size:
         wrong = next(token for token in tokens if not 0 <= token < vocabulary_size)
-        raise InvalidParameter(f"token id {wrong} is outside of 0..{vocabulary_size - 1}", where=where)
+        raise InvalidParameter(f"token id {shown(wrong)} is outside of 0..{vocabulary_size - 1}", where=where)
 
 
 def check_length(prompt: int, more: int, context: int) -> None:

@@ -12,6 +12,8 @@ from dataclasses import dataclass
 import msgspec
 
 from ..grammars.constraint import Constraint
+from ..grammars.errors import InvalidConstraint
+from .faults import describe
 from .messages import Command, Define, Forget
 
 Compile = Callable[[Constraint], bytes]
@@ -54,8 +56,9 @@ class Compiler:
         self._pool = ThreadPoolExecutor(1, thread_name_prefix="espalier-compile")
 
     async def compiled(self, constraint: Constraint) -> Compiled:
-        """Defined in the engine and, until the caller awaits again, not forgotten. Raises ConstraintError."""
-        key = msgspec.msgpack.encode(constraint)
+        """Defined in the engine and, until the caller awaits again, not forgotten. Raises ConstraintError, or
+        EngineFault when the compiler fell over."""
+        key = _key(constraint)
         with self._lock:
             kept = self._done.get(key)
             if kept is not None:
@@ -70,10 +73,10 @@ class Compiler:
         try:
             grammar = self._compile(constraint)
             notes = _NOTES.decode(grammar).notes
-        except BaseException:
+        except BaseException as error:
             with self._lock:
                 del self._open[key]
-            raise
+            raise describe(error) from error
         compiled = Compiled(self._next_id(), len(key) + len(grammar), notes)
         with self._lock:
             self._send(Define(compiled.id, grammar))
@@ -90,3 +93,10 @@ class Compiler:
 
     def close(self) -> None:
         self._pool.shutdown(wait=False, cancel_futures=True)
+
+
+def _key(constraint: Constraint) -> bytes:
+    try:
+        return msgspec.msgpack.encode(constraint)
+    except UnicodeEncodeError as error:
+        raise InvalidConstraint("the constraint holds a lone surrogate, which is not a character", where="#") from error

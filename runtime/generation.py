@@ -6,7 +6,6 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from typing import Literal
 
-from ..grammars.errors import EspalierError
 from .answering import Cut, Writer
 from .branch import Answer, Chunk
 from .errors import EngineFault, RequestAborted
@@ -52,20 +51,21 @@ class Generation:
         return self
 
     async def __anext__(self) -> Chunk:
-        if self._ended:
-            raise StopAsyncIteration
-        try:
-            if self._started is None:
-                self._started = await self._start()
-            while True:
-                chunk = self._digest(await self._started.box.get(), self._started.writer)
-                if chunk is not None:
-                    return chunk
-                if self._ended:
-                    raise StopAsyncIteration
-        except EspalierError:
-            self._close()
-            raise
+        while not self._ended:
+            try:
+                chunk = await self._next()
+            except Exception:
+                self._give_up()
+                raise
+            if chunk is not None:
+                return chunk
+        raise StopAsyncIteration
+
+    async def _next(self) -> Chunk | None:
+        """One event; the first call sends the request."""
+        if self._started is None:
+            self._started = await self._start()
+        return self._digest(await self._started.box.get(), self._started.writer)
 
     async def aclose(self) -> None:
         self._give_up()
@@ -75,17 +75,13 @@ class Generation:
         self._give_up()
 
     def _give_up(self) -> None:
+        """Failed, or left: nothing of the answer stays."""
         if not self._ended:
+            self._ended = True
             if self._started is not None:
                 self._send(Abort(self._started.box.request))
-            self._close()
-
-    def _close(self) -> None:
-        """Failed, or given up: nothing of the answer stays."""
-        self._ended = True
-        self._settle(None)
-        if self._started is not None:
-            self._router.close(self._started.box)
+                self._router.close(self._started.box)
+            self._settle(None)
 
     def _digest(self, event: Event, writer: Writer) -> Chunk | None:
         if isinstance(event, Tokens):

@@ -21,7 +21,7 @@ from typing import Literal, TypeVar
 import msgspec
 
 from .config import EngineConfig
-from .errors import EngineFault
+from .errors import EngineFault, InvalidParameter
 from .faults import unpack
 from .link import Sink
 from .messages import PROTOCOL_VERSION, Command, EngineStopped, Event, Failed, Stop
@@ -71,7 +71,10 @@ class Channel:
 
     def send(self, message: msgspec.Struct | list[Event]) -> None:
         """Raises OSError when the other side is gone."""
-        body = msgspec.msgpack.encode(message)
+        self.send_body(msgspec.msgpack.encode(message))
+
+    def send_body(self, body: bytes) -> None:
+        """A message that is encoded already."""
         with self._lock:
             self._socket.sendall(_LENGTH.pack(len(body)) + body)
 
@@ -116,7 +119,7 @@ class ProcessLink:
     def __init__(self, process: subprocess.Popen[bytes], channel: Channel) -> None:
         self._process = process
         self._channel = channel
-        self._outgoing: queue.SimpleQueue[Command | None] = queue.SimpleQueue()
+        self._outgoing: queue.SimpleQueue[bytes | None] = queue.SimpleQueue()
         self._threads: list[threading.Thread] = []
         self._closing = False
 
@@ -138,7 +141,11 @@ class ProcessLink:
         return self._process.pid
 
     def send(self, command: Command) -> None:
-        self._outgoing.put(command)
+        """Raises InvalidParameter for a command that no frame can hold."""
+        try:
+            self._outgoing.put(msgspec.msgpack.encode(command))
+        except (TypeError, ValueError, OverflowError) as error:
+            raise InvalidParameter(f"a command cannot be sent: {error}", where=type(command).__name__) from error
 
     def listen(self, sink: Sink) -> None:
         if self._threads:
@@ -151,9 +158,9 @@ class ProcessLink:
             thread.start()
 
     def _write(self) -> None:
-        while (command := self._outgoing.get()) is not None:
+        while (body := self._outgoing.get()) is not None:
             try:
-                self._channel.send(command)
+                self._channel.send_body(body)
             except OSError:  # the worker is gone: the reading thread tells why
                 return
 
@@ -179,7 +186,7 @@ class ProcessLink:
 
     def close(self) -> None:
         self._closing = True
-        self._outgoing.put(Stop())
+        self.send(Stop())
         if not self._threads:
             self._outgoing.put(None)
             self._write()

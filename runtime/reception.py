@@ -153,7 +153,7 @@ class Reception:
         asked = command.sampling
         check_sampling(
             max_tokens=command.max_tokens, temperature=asked.temperature, top_k=asked.top_k, top_p=asked.top_p,
-            min_p=asked.min_p, logprobs=asked.logprobs,
+            min_p=asked.min_p, seed=asked.seed, logprobs=asked.logprobs,
         )
         self._check_fit(len(lease.chain), command.max_tokens)
         constrained = None

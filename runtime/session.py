@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from .answering import Cut, Writer
 from .branch import BranchId, Closing, GenerateSpec, Opening, Piece, Scores, Text, TokenIds
 from .branch_state import BranchState
-from .checks import check_length, check_number, check_sampling
+from .checks import check_integer, check_length, check_sampling, check_text
 from .errors import EngineFault, InvalidParameter, RequestAborted, TemplateError
 from .generation import Generation, Started
 from .messages import (
@@ -48,6 +48,8 @@ class Session:
         self._id = runtime.router.next_id()
         self._branches: dict[BranchId, BranchState] = {}
         self._closed = False
+        check_text("salt", salt)
+        check_text("adapter", adapter)
         self._send(OpenSession(self._id, salt, adapter))
 
     # Branches
@@ -101,7 +103,7 @@ class Session:
     def fork(self, branch: BranchId, count: int) -> list[BranchId]:
         """Copies, O(1) whatever the length. What the branch has not computed yet is computed once, for all of them."""
         state = self._idle(branch)
-        check_number("count", count, 0, 1 << 20)
+        check_integer("count", count, 0, 1 << 20)
         state.flush()
         if state.unsent:
             self._send(Prefill(self._runtime.router.next_id(), branch, state.hand_over()))
@@ -144,7 +146,7 @@ class Session:
         state = self._idle(branch)
         check_sampling(
             max_tokens=spec.max_tokens, temperature=spec.temperature, top_k=spec.top_k, top_p=spec.top_p,
-            min_p=spec.min_p, logprobs=spec.logprobs,
+            min_p=spec.min_p, seed=spec.seed, logprobs=spec.logprobs,
         )
         _check_stops(spec)
         check_length(state.flush(), spec.max_tokens, self._runtime.context)
@@ -163,8 +165,8 @@ class Session:
         box = self._runtime.router.open()
         seed = random.getrandbits(63) if spec.seed is None else spec.seed
         sampling = Sampling(
-            temperature=spec.temperature, top_k=spec.top_k, top_p=spec.top_p, min_p=spec.min_p, seed=seed,
-            ignore_end=spec.ignore_end, logprobs=spec.logprobs,
+            temperature=float(spec.temperature), top_k=spec.top_k, top_p=float(spec.top_p), min_p=float(spec.min_p),
+            seed=seed, ignore_end=bool(spec.ignore_end), logprobs=spec.logprobs,
         )
         self._send(Generate(box.request, branch, state.hand_over(), spec.max_tokens, sampling, constraint))
         return Started(box, Writer(self._tokenizer.token_bytes, spec.stop))

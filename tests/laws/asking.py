@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import codecs
 import random
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -27,7 +28,7 @@ from tests.fakes import ByteTokenizer, scripted_runtime
 
 # Words of several bytes, also such that begin or end inside of a character, or reach over the edge of forced text.
 WORDS = ("the ", "ab", "abc", "c,", "é", '{"', '":', '":"', '",', '"}', '},{"', "name", "x-", "--", "tru", "e}", "12")
-MODEL_LIKES = {**dict.fromkeys(b'abcx-,: \n"', 3.0), **dict.fromkeys("é漢".encode(), 1.5), **dict.fromkeys(b"0129", 2.0)}
+LIKED = {**dict.fromkeys(b'abcx-,: \n"', 3.0), **dict.fromkeys("é漢".encode(), 1.5), **dict.fromkeys(b"0129", 2.0)}
 
 CONSTRAINTS: tuple[Constraint, ...] = (
     Choices(("abc", "abcabc", "ab", "x--x--")),
@@ -44,8 +45,8 @@ CONSTRAINTS: tuple[Constraint, ...] = (
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """literals: appended one after the other, each tokenized on its own. turns: how often the branch goes on with
-    `more` and is asked again."""
+    """literals: appended one after the other, each tokenized on its own. more: unless it is "", the branch goes on with
+    it and is asked once more."""
 
     literals: tuple[str, ...]
     spec: GenerateSpec
@@ -67,7 +68,7 @@ class WildModel:
     """Logits that depend on every token before; some tokens are liked, so that stops and constraints are met."""
 
     def __init__(self, tokenizer: ByteTokenizer) -> None:
-        self._likes = [MODEL_LIKES.get(id, -2.0) for id in range(256)]
+        self._likes = [LIKED.get(id, -2.0) for id in range(256)]
         self._likes += [2.0] * (tokenizer.vocab_size - 256)
 
     def __call__(self, prefix: tuple[int, ...]) -> Sequence[float]:
@@ -228,7 +229,7 @@ class Alone:
         return Said(tuple(tokens[:kept]), text, reason, stop, said), pending
 
     def _spells(self, tokens: list[int], text: str) -> bool:
-        """Whether the tokens are whole characters of which the text begins."""
-        whole = self.tokenizer.decode(tokens)
-        ahead = (*tokens, ord("a"))
-        return self.tokenizer.decode(ahead) == whole + "a" and text.startswith(whole)
+        """Whether the tokens are whole characters, and the text begins with them."""
+        decoder = codecs.getincrementaldecoder("utf-8")(errors="replace")
+        spelled = decoder.decode(b"".join(self.tokenizer.token_bytes[token] for token in tokens))
+        return not decoder.getstate()[0] and text.startswith(spelled)
