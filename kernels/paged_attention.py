@@ -115,7 +115,7 @@ def _tiles(
             # cap * tanh(score / cap) = cap - 2 cap / (1 + e**(2 score / cap)); score and cap carry a factor of log2 e.
             scores = cap - 2.0 * cap / (1.0 + tl.exp2(scores * (2.0 * 1.4426950408889634 / cap)))
         if MASKED:
-            scores = tl.where(_seen(slots, row, DRAFT), scores, float("-inf"))
+            scores = tl.where(_seen(slots, row, DRAFT) & inside[None, :], scores, float("-inf"))
         best = tl.maximum(top, tl.max(scores, 1))
         base = best
         if MASKED:
