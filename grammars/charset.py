@@ -60,6 +60,18 @@ def intersection(a: Ranges, b: Ranges) -> Ranges:
     return complement(union(complement(a), complement(b)))
 
 
+def folded(one: Ranges) -> Ranges:
+    """With each letter also its lower and upper case, where that is one character."""
+    found = list(one)
+    for low, high in one:
+        for code in range(low, min(high, _LAST_CASED) + 1):
+            for variant in (chr(code).lower(), chr(code).upper()):
+                if len(variant) == 1 and variant != chr(code):
+                    found.append((ord(variant), ord(variant)))
+    return ranges(found)
+
+
+_LAST_CASED = 0x1E943  # Adlam, the last script with cases
 DIGIT = ranges([(0x30, 0x39)])
 WORD = ranges([(0x30, 0x39), (0x41, 0x5A), (0x5F, 0x5F), (0x61, 0x7A)])
 LINE_END = chars("\n\r\u2028\u2029")

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 from .build import RuleBuilder
 from .choices import choices_dfa
-from .constraint import AnyObject, Choices, Constraint, JsonSchema, Regex, Spacing
+from .constraint import AnyObject, Choices, Constraint, Gbnf, JsonSchema, Lark, Regex, Spacing
+from .context_free import compile_rules
 from .dfa import Dfa
 from .document import Document
 from .emit import Emitter
 from .errors import ConstraintTooLarge, InvalidConstraint, Unsatisfiable
+from .gbnf import read_gbnf
 from .ir import Grammar
 from .json_text import JsonValue, read_json
+from .lark import START, read_lark
 from .legacy import modernised
 from .limits import Limits, Meter
 from .meaning import Meaning
@@ -22,7 +25,7 @@ from .verify import verify
 
 def compile_constraint(constraint: Constraint, limits: Limits = Limits()) -> Grammar:  # noqa: B008  (frozen)
     """Raises a ConstraintError: UnsupportedKeyword, InvalidConstraint, Unsatisfiable or ConstraintTooLarge."""
-    meter = Meter(limits, "#" if isinstance(constraint, JsonSchema | AnyObject) else "column 1")
+    meter = Meter(limits, _place(constraint))
     if isinstance(constraint, JsonSchema):
         schema = modernised(read_json(constraint.schema, limits))
         grammar = _schema(schema, constraint.spacing, meter, strict=constraint.strict_keywords)
@@ -30,10 +33,19 @@ def compile_constraint(constraint: Constraint, limits: Limits = Limits()) -> Gra
         grammar = _schema({"type": "object"}, constraint.spacing, meter, strict=False)
     elif isinstance(constraint, Regex):
         grammar = _regex(constraint.pattern, meter)
-    else:
+    elif isinstance(constraint, Choices):
         grammar = _choices(constraint, meter)
+    else:
+        grammar = _written(constraint, meter)
     verify(grammar)
     return grammar
+
+
+def _place(constraint: Constraint) -> str:
+    """Where to point when nothing nearer is known."""
+    if isinstance(constraint, JsonSchema | AnyObject):
+        return "#"
+    return "line 1, column 1" if isinstance(constraint, Lark | Gbnf) else "column 1"
 
 
 def _schema(schema: JsonValue, spacing: Spacing, meter: Meter, *, strict: bool) -> Grammar:
@@ -61,6 +73,16 @@ def _choices(constraint: Choices, meter: Meter) -> Grammar:
     return _single(choices_dfa(constraint.options, meter), "choice", meter)
 
 
+def _written(constraint: Lark | Gbnf, meter: Meter) -> Grammar:
+    """A grammar that was written as one."""
+    size = len(constraint.grammar.encode("utf-8", "surrogatepass"))
+    if isinstance(constraint, Gbnf):
+        _check_size(size, meter, "gbnf", "line 1, column 1")
+        return compile_rules(read_gbnf(constraint.grammar, meter), constraint.root, meter)
+    _check_size(size, meter, "lark", "line 1, column 1")
+    return compile_rules(read_lark(constraint.grammar, constraint.start, meter), START, meter)
+
+
 def _single(dfa: Dfa, name: str, meter: Meter) -> Grammar:
     """One rule, of one automaton over bytes."""
     builder = RuleBuilder(name, "", meter)
@@ -70,7 +92,7 @@ def _single(dfa: Dfa, name: str, meter: Meter) -> Grammar:
     return Grammar((builder.finish(),), 0)
 
 
-def _check_size(size: int, meter: Meter, keyword: str) -> None:
+def _check_size(size: int, meter: Meter, keyword: str, where: str = "column 1") -> None:
     if size > meter.limits.source_bytes:
         raise ConstraintTooLarge(f"the constraint is longer than {meter.limits.source_bytes} bytes", keyword=keyword,
-                                 where="column 1", fix="Send a smaller one.")
+                                 where=where, fix="Send a smaller one.")

@@ -1,4 +1,4 @@
-"""What a caller asks for: one frozen message per kind of constraint, the same in the language, the server and the engine.
+"""What a caller asks for: one frozen message per kind of constraint, the same in the language, server and engine.
 
 Light: the language imports it to build requests. The compiler turns one into a `Grammar`.
 """
@@ -39,4 +39,18 @@ class Choices(msgspec.Struct, frozen=True, tag="choices"):
     options: tuple[str, ...]
 
 
-Constraint = JsonSchema | AnyObject | Regex | Choices
+class Lark(msgspec.Struct, frozen=True, tag="lark"):
+    """The whole text is one that rule `start` of a Lark grammar derives, read without a lexer."""
+
+    grammar: str
+    start: str = "start"
+
+
+class Gbnf(msgspec.Struct, frozen=True, tag="gbnf"):
+    """The whole text is one that rule `root` of a GBNF grammar derives."""
+
+    grammar: str
+    root: str = "root"
+
+
+Constraint = JsonSchema | AnyObject | Regex | Choices | Lark | Gbnf

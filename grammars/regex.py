@@ -42,12 +42,14 @@ _Simulation = tuple[bool, bool, frozenset[_Thread]]
 _FREE: _Owed = frozenset()
 
 
-def compile_regex(pattern: str, meter: Meter, *, search: bool = False, pointer: str = "") -> Dfa:
+def compile_regex(pattern: str, meter: Meter, *, search: bool = False, pointer: str = "", fold: bool = False,
+                  dot_all: bool = False) -> Dfa:
     """The texts that `pattern` matches, as a whole or (search) somewhere. Trimmed; may accept nothing.
+    fold, dot_all: see regex_syntax.parse.
 
     Raises InvalidConstraint, UnsupportedKeyword or ConstraintTooLarge with the column.
     """
-    tree = regex_syntax.parse(pattern, meter.limits, pointer)
+    tree = regex_syntax.parse(pattern, meter.limits, pointer, fold=fold, dot_all=dot_all)
     _check_repetitions(tree, meter, pointer)
     dfa = _determinise(tree, meter, pointer, before=search, after=search)
     return minimise(dfa)

@@ -80,14 +80,17 @@ class _Group:
         return body if self.look is None else Look(body, self.look)
 
 
-def parse(pattern: str, limits: Limits, pointer: str = "") -> Node:
-    """Raises InvalidConstraint or UnsupportedKeyword with the column; pointer: the `pattern` it stands in."""
-    return _Parser(pattern, limits, pointer).parse()
+def parse(pattern: str, limits: Limits, pointer: str = "", *, fold: bool = False, dot_all: bool = False) -> Node:
+    """Raises InvalidConstraint or UnsupportedKeyword with the column; pointer: the `pattern` it stands in.
+    fold: letters stand for both cases. dot_all: a dot is any character."""
+    return _Parser(pattern, limits, pointer, fold, dot_all).parse()
 
 
 class _Parser:
-    def __init__(self, pattern: str, limits: Limits, pointer: str) -> None:
+    def __init__(self, pattern: str, limits: Limits, pointer: str, fold: bool, dot_all: bool) -> None:
         self._text = pattern
+        self._fold = fold
+        self._dot = charset.ALL if dot_all else charset.complement(charset.LINE_END)
         self._limits = limits
         self._pointer = pointer
         self._at = 0
@@ -120,7 +123,7 @@ class _Parser:
         if symbol == "[":
             return Chars(self._class(start))
         if symbol == ".":
-            return Chars(charset.complement(charset.LINE_END))
+            return Chars(self._dot)
         if symbol in "^$":
             return Assertion("start" if symbol == "^" else "end")
         if symbol == "\\":
@@ -132,7 +135,10 @@ class _Parser:
         if 0xD800 <= ord(symbol) <= 0xDFFF:
             raise self._invalid("a lone surrogate matches no text", start)
         # A lone ], { or } is an error under the u flag, but Python and web regexes read it as itself, and so do we.
-        return Chars(((ord(symbol), ord(symbol)),))
+        return Chars(self._cased(((ord(symbol), ord(symbol)),)))
+
+    def _cased(self, members: Ranges) -> Ranges:
+        return charset.folded(members) if self._fold else members
 
     def _open(self, start: int) -> None:
         if len(self._groups) > self._limits.depth:
@@ -229,7 +235,7 @@ class _Parser:
         if symbol in "123456789" or symbol == "k":
             raise self._unsupported("backreference", "a backreference", start)
         code = self._code(symbol, start)
-        return Chars(charset.ranges([(code, code)]))
+        return Chars(self._cased(charset.ranges([(code, code)])))
 
     def _code(self, symbol: str, start: int) -> int:
         """The character that an escape stands for; its backslash and `symbol` were read."""
@@ -296,7 +302,7 @@ class _Parser:
             high = self._member(start)
             found.append(self._range(low, high, dash))
         self._at += 1
-        members = charset.union(*found)
+        members = self._cased(charset.union(*found))
         return charset.complement(members) if negative else members
 
     def _range(self, low: Ranges, high: Ranges, dash: int) -> Ranges:
