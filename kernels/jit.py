@@ -45,7 +45,7 @@ INTERPRETED: Any = None if triton is None else tl.constexpr(bool(triton.knobs.ru
 
 
 @jit
-def dot(a: Any, b: Any) -> Any:
+def dot(a: Arg, b: Arg) -> Arg:
     """a @ b in float32; float32 operands are not cut to tf32."""
     if INTERPRETED:
         return tl.dot(a.to(tl.float32), b.to(tl.float32), input_precision="ieee")
