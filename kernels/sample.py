@@ -25,6 +25,7 @@ from . import philox
 from .base import FLOATS, Implementation, KernelError
 from .compiled import bfloats, floats, inner, ints, kernel, load
 from .draw import TILE, draw, log_mass
+from .sampling import launch
 
 Ints = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float32]
@@ -157,6 +158,14 @@ def compiled(logits: torch.Tensor, masks: npt.NDArray[np.int32], picks: Picks) -
     return draws
 
 
+def on_device(logits: torch.Tensor, masks: npt.NDArray[np.int32], picks: Picks) -> Draws:
+    """Draws with the kernels of `sampling`; their results are the same in every batch, bit for bit."""
+    check(logits, masks, picks)
+    if not len(picks.row):
+        return Draws(np.empty(0, np.int64), np.empty(0, np.float32))
+    return Draws(*launch.draw_picks(logits, masks, {name: getattr(picks, name) for name in Picks.__slots__}))
+
+
 def top_logprobs(logits: torch.Tensor, row: int, count: int) -> tuple[tuple[int, float], ...]:
     """The `count` most likely tokens of a row of logits by raw log-probability; the lower id first on ties."""
     raw = logits[row].float().cpu().nan_to_num(nan=-torch.inf, neginf=-torch.inf, posinf=torch.inf)
@@ -170,5 +179,5 @@ def top_logprobs(logits: torch.Tensor, row: int, count: int) -> tuple[tuple[int,
 
 IMPLEMENTATIONS = (
     Implementation("sample", ("cpu",), FLOATS, ("fast", "exact"), compiled),
-    Implementation("sample", ("cuda",), FLOATS, ("fast",), reference),
+    Implementation("sample", ("cuda",), FLOATS, ("fast", "exact"), on_device),
 )

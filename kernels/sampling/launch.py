@@ -1,0 +1,167 @@
+"""The launches of one step's draws: workspace, columns on the device, the order of the passes.
+
+Plain draws take two launches (scan, settle); draws with top-k or min-p the same two; top-p without top-k six more. The
+host knows which are needed from the parameters alone, so nothing waits for the device and all of it can be captured.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import torch
+
+from ..jit import next_power_of_2
+from . import flat as flats
+from .pieces import TILE
+from .scan import BLOCK_TILES, scan
+from .settle import settle
+
+Tensor = torch.Tensor
+
+BLOCK = TILE * BLOCK_TILES
+CHUNK = 1024
+PIVOTS, ROUNDS = 8, 3
+
+
+@dataclass(frozen=True, slots=True)
+class Columns:
+    """Parameters of n draws on the device. seed, position: [n] int64, taken modulo 2**64. row, mask, target, top_k,
+    flat: [n] int32. temperature, top_p, min_p: [n] float32. flat: 1 for top-p without top-k at a temperature."""
+
+    seed: Tensor
+    position: Tensor
+    row: Tensor
+    mask: Tensor
+    target: Tensor
+    top_k: Tensor
+    flat: Tensor
+    temperature: Tensor
+    top_p: Tensor
+    min_p: Tensor
+
+    @classmethod
+    def of(cls, columns: dict[str, npt.NDArray[Any]], device: torch.device) -> Columns:
+        """One copy to the device for all columns."""
+        n = len(columns["row"])
+        longs = np.stack([columns[name].view(np.int64) for name in ("seed", "position")])
+        ints = np.stack([np.minimum(columns[name], 2**31 - 1) for name in ("row", "mask", "target", "top_k", "flat")])
+        floats = np.stack([columns[name] for name in ("temperature", "top_p", "min_p")]).astype(np.float32)
+        packed = np.concatenate([part.reshape(-1).view(np.int32) for part in (longs, ints.astype(np.int32), floats)])
+        there = torch.from_numpy(packed).to(device)
+        return cls(
+            *there[: 4 * n].view(torch.int64).view(2, n), *there[4 * n : 9 * n].view(5, n),
+            *there[9 * n :].view(torch.float32).view(3, n),
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Workspace:
+    """Memory of the passes for up to `rows` draws, and their results. token: -1 where there is none. logprob: of the
+    raw logits. nan: 1 where a logit was NaN."""
+
+    token: Tensor
+    logprob: Tensor
+    nan: Tensor
+    tile_best: Tensor
+    tile_mass: Tensor
+    raw: Tensor
+    tile_list: Tensor
+    token_list: Tensor
+    value_list: Tensor
+    cut: Tensor
+    best: Tensor
+    listed: Tensor
+    state: Tensor
+    part: Tensor
+
+    @classmethod
+    def allocate(cls, rows: int, vocabulary: int, device: torch.device) -> Workspace:
+        tiles, blocks = -(-vocabulary // TILE), -(-vocabulary // BLOCK)
+        shapes: dict[str, tuple[tuple[int, ...], torch.dtype]] = {
+            "token": ((rows,), torch.int32), "logprob": ((rows,), torch.float32), "nan": ((rows,), torch.int32),
+            "tile_best": ((rows, tiles), torch.float32), "tile_mass": ((rows, tiles), torch.float32),
+            "raw": ((rows, blocks, 3), torch.float32), "tile_list": ((rows, tiles), torch.int32),
+            "token_list": ((rows, vocabulary), torch.int32), "value_list": ((rows, vocabulary), torch.float32),
+            "cut": ((rows,), torch.int32), "best": ((rows,), torch.float32), "listed": ((rows,), torch.int32),
+            "state": ((rows, ROUNDS + 1, 4), torch.int64), "part": ((ROUNDS, rows, blocks, PIVOTS), torch.int64),
+        }
+        return cls(*(torch.empty(shape, dtype=dtype, device=device)
+                     for shape, dtype in (shapes[field.name] for field in fields(cls))))
+
+
+def draw(
+    logits: Tensor, masks: Tensor, columns: Columns, work: Workspace, *, lists: bool, flat: bool, raw: bool = True,
+    raw_logits: Tensor | None = None, raw_row: Tensor | None = None,
+) -> None:
+    """logits: [rows, vocabulary], contiguous. masks: [m, words] int32. lists: a draw has top-k or min-p and is not
+    flat. flat: a draw is. raw: log-probabilities are wanted. Effect: fills token, logprob and nan of `work`."""
+    vocabulary, words, n = logits.shape[1], masks.shape[1], columns.row.shape[0]
+    tiles, blocks = -(-vocabulary // TILE), -(-vocabulary // BLOCK)
+    sizes = {"vocabulary": vocabulary, "words": words, "tiles": tiles, "blocks": blocks}
+    where = {"row": columns.row, "mask": columns.mask, "temperature": columns.temperature, "flat": columns.flat}
+    tops = {"tile_best": work.tile_best, "tile_mass": work.tile_mass}
+    scanned = {**where, **tops, **sizes, "cut": work.cut, "raw": work.raw, "BLOCK_TILES": BLOCK_TILES}
+    own = raw_logits is None
+    scan[blocks, n](logits, masks, **scanned, CUT=False, RAW=raw and own, num_warps=4)
+    if raw_logits is not None and raw:
+        scan[blocks, n](raw_logits, masks, **(scanned | {"row": raw_row}), CUT=False, RAW=True, num_warps=4)
+        scan[blocks, n](logits, masks, **scanned, CUT=False, RAW=False, num_warps=4)
+    if flat:
+        _cut_flat(logits, masks, columns, work)
+        scan[blocks, n](logits, masks, **scanned, CUT=True, RAW=False, num_warps=4)
+    settle[(n,)](
+        logits, masks, columns.row, columns.mask, columns.target, columns.temperature, columns.top_k, columns.top_p,
+        columns.min_p, columns.seed, columns.position, columns.flat, work.cut, work.tile_best, work.tile_mass, work.raw,
+        logits if raw_logits is None else raw_logits, columns.row if raw_row is None else raw_row, work.tile_list,
+        work.token_list, work.value_list, work.token, work.logprob, work.nan, **sizes, capacity=vocabulary,
+        TILES=next_power_of_2(tiles), BLOCKS=next_power_of_2(blocks), CHUNK=CHUNK, FLAT=flat, LISTS=lists, RAW=raw,
+        num_warps=4,
+    )
+
+
+def _cut_flat(logits: Tensor, masks: Tensor, columns: Columns, work: Workspace) -> None:
+    """Fills `cut` of the flat draws."""
+    vocabulary, words, n = logits.shape[1], masks.shape[1], columns.row.shape[0]
+    tiles, blocks = -(-vocabulary // TILE), -(-vocabulary // BLOCK)
+    flats.start[(n,)](
+        columns.flat, columns.temperature, columns.top_p, work.tile_best, work.tile_mass, work.best, work.state,
+        work.listed, vocabulary, tiles, TILES=next_power_of_2(tiles), ROUNDS=ROUNDS, num_warps=4,
+    )
+    shape = {"BLOCK_TILES": BLOCK_TILES, "BLOCKS": next_power_of_2(blocks), "PIVOTS": PIVOTS, "ROUNDS": ROUNDS,
+             "num_warps": 8}
+    where = (logits, masks, columns.row, columns.mask, columns.flat)
+    for done in range(ROUNDS):
+        flats.narrow[blocks, n](
+            *where, columns.temperature, work.best, work.state, work.part, n, vocabulary, words, blocks,
+            ROUND=done, **shape,
+        )
+    flats.collect[blocks, n](
+        *where, work.state, work.part, work.listed, work.value_list, n, vocabulary, words, blocks, vocabulary, **shape,
+    )
+    flats.finish[(n,)](
+        columns.flat, columns.temperature, columns.min_p, work.best, work.state, work.listed, work.value_list, work.cut,
+        vocabulary, CHUNK=CHUNK, ROUNDS=ROUNDS, num_warps=4,
+    )
+
+
+def flat_of(temperature: npt.NDArray[np.float32], top_k: npt.NDArray[np.int64], top_p: npt.NDArray[np.float32],
+            ) -> npt.NDArray[np.int32]:
+    """1 for the draws whose threshold may lie anywhere."""
+    return ((top_k <= 0) & (top_p < 1) & (temperature > 0)).astype(np.int32)
+
+
+def draw_picks(
+    logits: Tensor, masks: npt.NDArray[np.int32], picks: dict[str, npt.NDArray[Any]]
+) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.float32]]:
+    """(token, logprob) of picks given as columns on the host; waits for the device. Only mask rows in use travel."""
+    used, at = np.unique(picks["mask"], return_inverse=True)
+    flat = flat_of(picks["temperature"], picks["top_k"], picks["top_p"])
+    lists = ((picks["top_k"] > 0) | (picks["min_p"] > 0)) & (picks["temperature"] > 0) & (flat == 0)
+    columns = Columns.of({**picks, "mask": at, "flat": flat}, logits.device)
+    work = Workspace.allocate(len(at), logits.shape[1], logits.device)
+    allowed = torch.from_numpy(masks[used]).to(logits.device)
+    draw(logits.contiguous(), allowed, columns, work, lists=bool(lists.any()), flat=bool(flat.any()))
+    return work.token.cpu().numpy().astype(np.int64), work.logprob.cpu().numpy()

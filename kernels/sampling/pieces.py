@@ -1,0 +1,100 @@
+"""What the sampling kernels share: how a token is read, how values compare, what a mass is, one uniform number.
+
+A row of logits is cut into tiles of 64 tokens, two mask words each. Values compare as int32 keys that order as the
+floats do. Masses that decide anything are integers, multiples of 2**-40 of the mass of the best token: their sums are
+exact, so they do not depend on the order in which they are added.
+"""
+
+from __future__ import annotations
+
+from ..jit import Arg, constexpr, jit, tl
+
+TILE = 64
+
+
+@jit
+def key_of(x: Arg) -> Arg:
+    """int32 that compares as the float32 does; -0 counts as 0. Not for NaN."""
+    bits = (x + 0.0).to(tl.int32, bitcast=True)
+    return bits ^ ((bits >> 31) & 0x7FFFFFFF)
+
+
+@jit
+def value_of(key: Arg) -> Arg:
+    """The float32 of a key."""
+    return (key ^ ((key >> 31) & 0x7FFFFFFF)).to(tl.float32, bitcast=True)
+
+
+@jit
+def lowest_key() -> Arg:
+    """The key of the lowest finite float32: everything below it is never drawn."""
+    return key_of(tl.full((), -3.4028234663852886e38, tl.float32))
+
+
+@jit
+def read(logits: Arg, mask: Arg, token: Arg, inside: Arg) -> Arg:
+    """float32 logits of `token`; -inf where the mask forbids it, where it is NaN, and where not `inside`."""
+    x = tl.load(logits + token, mask=inside, other=float("-inf")).to(tl.float32)
+    word = tl.load(mask + (token >> 5), mask=inside, other=0)
+    allowed = ((word >> (token & 31)) & 1) != 0
+    return tl.where(allowed & (x == x), x, float("-inf"))
+
+
+@jit
+def read_tiles(logits: Arg, mask: Arg, tile: Arg, vocabulary: Arg, words: Arg, TILES: constexpr) -> Arg:
+    """(raw, allowed): float32 logits of whole tiles, [TILES, 64], as they are, and whether the mask allows them.
+    raw is -inf past the vocabulary. A mask word is read once for 32 tokens."""
+    token = tile[:, None] * 64 + tl.arange(0, 64)[None, :]
+    raw = tl.load(logits + token, mask=token < vocabulary, other=float("-inf")).to(tl.float32)
+    at = tile[:, None] * 2 + tl.arange(0, 2)[None, :]
+    word = tl.load(mask + at, mask=at < words, other=0)
+    bit = (word[:, :, None] >> tl.arange(0, 32)[None, None, :]) & 1
+    return raw, tl.reshape(bit, (TILES, 64)) != 0
+
+
+@jit
+def finite(x: Arg) -> Arg:
+    """x, or 0 in place of an infinity: differences to it stay numbers."""
+    return tl.where(tl.abs(x) < float("inf"), x, 0.0)
+
+
+@jit
+def mass_of(x: Arg, best: Arg, scale: Arg) -> Arg:
+    """e ** ((x - best) / T) in float32. scale: log2(e) / T."""
+    return tl.exp2((x - best) * scale)
+
+
+@jit
+def fixed(mass: Arg) -> Arg:
+    """int64 of a mass in multiples of 2**-40. A row of 2**20 tokens stays below 2**60. (The limit
+    matters where a logit is infinite; such a row is drawn greedily.)"""
+    return (tl.minimum(mass, 1048576.0) * 1099511627776.0).to(tl.int64)
+
+
+@jit
+def uniform(seed: Arg, position: Arg) -> Arg:
+    """Philox 4x32-10 as in `kernels/philox.py`: float64 in [0, 1), a multiple of 2**-53. seed, position: int64."""
+    low = 0xFFFFFFFF
+    k0 = (seed & low).to(tl.uint64)
+    k1 = ((seed >> 32) & low).to(tl.uint64)
+    c0 = (position & low).to(tl.uint64)
+    c1 = ((position >> 32) & low).to(tl.uint64)
+    c2 = c0 & 0
+    c3 = c0 & 0
+    for _ in tl.static_range(10):
+        p0 = c0 * 0xD2511F53
+        p1 = c2 * 0xCD9E8D57
+        c0 = (p1 >> 32) ^ c1 ^ k0
+        c1 = p1 & low
+        c2 = (p0 >> 32) ^ c3 ^ k1
+        c3 = p0 & low
+        k0 = (k0 + 0x9E3779B9) & low
+        k1 = (k1 + 0xBB67AE85) & low
+    bits = (c0 >> 5) * 67108864 + (c1 >> 6)
+    return bits.to(tl.float64) * 1.1102230246251565e-16
+
+
+@jit
+def goal_of(share: Arg, total: Arg) -> Arg:
+    """The integer mass that a share of `total` must pass."""
+    return (share.to(tl.float64) * total.to(tl.float64)).to(tl.int64)

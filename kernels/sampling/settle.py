@@ -1,0 +1,159 @@
+"""Last pass: one program a draw finds the threshold and the token.
+
+A plain draw inverts over the masses of the tiles, then over the tokens of one tile. With top-k or min-p the tokens that
+can be kept are few: the k-th best tile bounds the k-th best token from below, only tiles that reach the bound are read
+again, and their tokens at or above it are listed.
+"""
+
+from __future__ import annotations
+
+from ..jit import Arg, constexpr, jit, tl
+from .lists import count_cut, gather_tiles, gather_tokens, invert, kth_of, mass_cut, total_mass
+from .pieces import finite, fixed, goal_of, key_of, lowest_key, mass_of, read, uniform
+
+
+@jit
+def min_p_key(best: Arg, temperature: Arg, min_p: Arg) -> Arg:
+    """The key of best + T * log(min_p); the lowest key when min_p is 0."""
+    log = tl.log2(tl.where(min_p > 0, min_p, 1.0)) * 0.6931471805599453
+    return tl.where(min_p > 0, key_of(best + temperature * log), lowest_key())
+
+
+@jit
+def greedy(logits: Arg, mask: Arg, vocabulary: Arg, tile: Arg) -> Arg:
+    """The lowest token of the tile that holds its best."""
+    token = tile * 64 + tl.arange(0, 64)
+    x = read(logits, mask, token, token < vocabulary)
+    return tl.min(tl.where(x == tl.max(x, 0), token, 2147483647), 0)
+
+
+@jit
+def from_tile(
+    logits: Arg, mask: Arg, vocabulary: Arg, tile: Arg, low: Arg, scale: Arg, passed: Arg, width: Arg
+) -> Arg:
+    """The token of the tile at which the share passed / width of its mass is passed."""
+    token = tile * 64 + tl.arange(0, 64)
+    x = read(logits, mask, token, token < vocabulary)
+    mass = tl.where(key_of(x) >= low, fixed(mass_of(x, finite(tl.max(x, 0)), scale)), 0)
+    total = tl.sum(mass, 0)
+    share = passed.to(tl.float64) / width.to(tl.float64)
+    goal = tl.minimum(goal_of(share, total), total - 1)
+    return tile * 64 + tl.sum((tl.cumsum(mass, 0) <= goal).to(tl.int32), 0)
+
+
+@jit
+def from_tiles(
+    logits: Arg, mask: Arg, vocabulary: Arg, tile_best: Arg, mass: Arg, best: Arg, low: Arg, scale: Arg, u: Arg
+) -> Arg:
+    """Inverts over all tiles. tile_best, mass: [TILES] of this draw."""
+    width = fixed(mass * mass_of(tile_best, best, scale))
+    total = tl.sum(width, 0)
+    goal = tl.minimum(goal_of(u, total), total - 1)
+    running = tl.cumsum(width, 0)
+    tile = tl.sum((running <= goal).to(tl.int32), 0)
+    passed = goal - tl.sum(tl.where(running <= goal, width, 0), 0)
+    own = tl.sum(tl.where(tl.arange(0, width.shape[0]) == tile, width, 0), 0)
+    return from_tile(logits, mask, vocabulary, tile, low, scale, passed, own)
+
+
+@jit
+def from_list(
+    logits: Arg, mask: Arg, vocabulary: Arg, tile_best: Arg, best: Arg, temperature: Arg, top_k: Arg, top_p: Arg,
+    min_p: Arg, scale: Arg, u: Arg, tile_list: Arg, tokens: Arg, values: Arg, TILES: constexpr, CHUNK: constexpr,
+) -> Arg:
+    high = key_of(best)
+    low = lowest_key()
+    floor = min_p_key(best, temperature, min_p)
+    if top_k > 0:
+        low = kth_of(key_of(tile_best), top_k, low, high)
+    if top_p >= 1.0:
+        low = tl.maximum(low, floor)
+    n_tiles = gather_tiles(tile_best, low, tile_list, TILES)
+    tl.debug_barrier()
+    count = gather_tokens(logits, mask, vocabulary, tile_list, n_tiles, low, tokens, values, CHUNK)
+    tl.debug_barrier()
+    if (top_k > 0) & (top_k < count):
+        low = count_cut(values, count, top_k, low, high, CHUNK)
+    if top_p < 1.0:
+        goal = goal_of(top_p, total_mass(values, count, low, best, scale, CHUNK))
+        low = mass_cut(values, count, goal, low, high, best, scale, CHUNK)
+    low = tl.maximum(low, tl.minimum(floor, high))
+    total = total_mass(values, count, low, best, scale, CHUNK)
+    goal = tl.minimum(goal_of(u, total), total - 1)
+    return invert(tokens, values, count, low, goal, best, scale, CHUNK)
+
+
+@jit
+def log_mass(raw: Arg, blocks: Arg, BLOCKS: constexpr) -> Arg:
+    """log of the mass of the raw logits, from the statistics of their blocks."""
+    b = tl.arange(0, BLOCKS)
+    block_best = tl.load(raw + b * 3, mask=b < blocks, other=float("-inf"))
+    block_mass = tl.load(raw + b * 3 + 1, mask=b < blocks, other=0.0)
+    best = tl.max(block_best, 0)
+    mass = block_mass * mass_of(block_best, finite(best), 1.4426950408889634)
+    return best + tl.log2(tl.sum(mass, 0)) * 0.6931471805599453
+
+
+@jit
+def report(
+    logits: Arg, raw: Arg, chosen: Arg, blocks: Arg, logprob_out: Arg, nan_out: Arg, BLOCKS: constexpr
+) -> None:
+    """Effect: the log-probability of the chosen token by the raw logits, NaN for none; 1 where a logit is NaN."""
+    known = chosen >= 0
+    x = tl.load(logits + tl.where(known, chosen, 0)).to(tl.float32)
+    x = tl.where(x == x, x, float("-inf"))
+    total = log_mass(raw, blocks, BLOCKS)
+    tl.store(logprob_out, tl.where(known & (tl.abs(total) < float("inf")), x - finite(total), float("nan")))
+    b = tl.arange(0, BLOCKS)
+    nans = tl.load(raw + b * 3 + 2, mask=b < blocks, other=0.0)
+    tl.store(nan_out, (tl.sum(nans, 0) > 0.0).to(tl.int32))
+
+
+@jit
+def settle(
+    logits: Arg, masks: Arg, row: Arg, mask: Arg, target: Arg, temperature: Arg, top_k: Arg, top_p: Arg, min_p: Arg,
+    seed: Arg, position: Arg, flat: Arg, cut: Arg, tile_best: Arg, tile_mass: Arg, raw: Arg, raw_logits: Arg,
+    raw_row: Arg, tile_list: Arg, token_list: Arg, value_list: Arg, token_out: Arg, logprob_out: Arg, nan_out: Arg,
+    vocabulary: Arg, words: Arg, tiles: Arg, blocks: Arg, capacity: Arg,
+    TILES: constexpr, BLOCKS: constexpr, CHUNK: constexpr, FLAT: constexpr, LISTS: constexpr, RAW: constexpr,
+) -> None:
+    """FLAT: some draws have flat[i] and a threshold cut[i]. LISTS: others have top-k or min-p. raw_logits, raw_row:
+    what `raw` was made from (logits and row themselves unless those were edited)."""
+    i = tl.program_id(0).to(tl.int64)
+    source = logits + tl.load(row + i).to(tl.int64) * vocabulary
+    allow = masks + tl.load(mask + i).to(tl.int64) * words
+    t = tl.load(temperature + i)
+    k, p, least = tl.load(top_k + i), tl.load(top_p + i), tl.load(min_p + i)
+    scale = 1.4426950408889634 / tl.where(t == 0.0, 1.0, t)
+    tile = tl.arange(0, TILES)
+    tile_top = tl.load(tile_best + i * tiles + tile, mask=tile < tiles, other=float("-inf"))
+    best = tl.max(tile_top, 0)
+    low = lowest_key()
+    listed = (k > 0) | (least > 0.0)
+    if FLAT:
+        is_flat = tl.load(flat + i) != 0
+        low = tl.where(is_flat, tl.load(cut + i), low)
+        listed = listed & (is_flat == 0)
+    chosen = tl.load(target + i)
+    if (chosen < 0) & (best > float("-inf")):
+        u = uniform(tl.load(seed + i), tl.load(position + i))
+        if (t == 0.0) | (best == float("inf")):
+            top = tl.min(tl.where(tile_top == best, tile, 2147483647), 0)
+            chosen = greedy(source, allow, vocabulary, top)
+        else:
+            if LISTS:
+                if listed:
+                    chosen = from_list(
+                        source, allow, vocabulary, tile_top, best, t, k, p, least, scale, u, tile_list + i * tiles,
+                        token_list + i * capacity, value_list + i * capacity, TILES, CHUNK,
+                    )
+                else:
+                    mass = tl.load(tile_mass + i * tiles + tile, mask=tile < tiles, other=0.0)
+                    chosen = from_tiles(source, allow, vocabulary, tile_top, mass, best, low, scale, u)
+            else:
+                mass = tl.load(tile_mass + i * tiles + tile, mask=tile < tiles, other=0.0)
+                chosen = from_tiles(source, allow, vocabulary, tile_top, mass, best, low, scale, u)
+    tl.store(token_out + i, chosen)
+    if RAW:
+        own = raw_logits + tl.load(raw_row + i).to(tl.int64) * vocabulary
+        report(own, raw + i * blocks * 3, chosen, blocks, logprob_out + i, nan_out + i, BLOCKS)

@@ -1,0 +1,50 @@
+from __future__ import annotations
+
+from espalier.kernels.sampling import flat, launch, scan, settle
+
+from .case import Case, typed
+
+ALIGNED = ("vocabulary", "words")
+COLUMNS = "*i32: row mask target top_k flat cut; *fp32: temperature top_p min_p; *i64: seed position"
+TILES = "*fp32: tile_best tile_mass raw"
+SIZES = "i32: vocabulary words tiles blocks"
+SHAPE = {"TILES": 2048, "BLOCKS": 32}
+
+
+def _types(kernel: object, logits: str, *more: str) -> dict[str, str]:
+    known = typed("; ".join((f"*{logits}: logits raw_logits", "*i32: masks", COLUMNS, TILES, SIZES, *more)))
+    return {name: known[name] for name in kernel.arg_names if name in known}  # type: ignore[attr-defined]
+
+
+def _cases() -> tuple[Case, ...]:
+    cases = []
+    for logits in ("fp32", "bf16"):
+        types = _types(scan.scan, logits)
+        for cut, raw in ((False, True), (False, False), (True, False)):
+            cases.append(Case(
+                f"scan {logits} cut={cut} raw={raw}", scan.scan, types,
+                {"CUT": cut, "RAW": raw, "BLOCK_TILES": scan.BLOCK_TILES}, ALIGNED, wide=("logits",),
+            ))
+    lists = "*i32: raw_row tile_list token_list token_out nan_out; *fp32: value_list logprob_out; i32: capacity"
+    for listed, flats in ((False, False), (True, False), (True, True)):
+        cases.append(Case(
+            f"settle lists={listed} flat={flats}", settle.settle, _types(settle.settle, "fp32", lists),
+            {**SHAPE, "CHUNK": launch.CHUNK, "FLAT": flats, "LISTS": listed, "RAW": True}, (*ALIGNED, "capacity"),
+        ))
+    more = "*fp32: best best_out best_of value_list; *i64: state part; *i32: listed; i32: n capacity"
+    rounds = {"ROUNDS": launch.ROUNDS}
+    block = {"BLOCK_TILES": scan.BLOCK_TILES, "BLOCKS": 32, "PIVOTS": launch.PIVOTS, **rounds}
+    for name, kernel, constants in (
+        ("start", flat.start, {"TILES": 2048, **rounds}), ("narrow 0", flat.narrow, {**block, "ROUND": 0}),
+        ("narrow 2", flat.narrow, {**block, "ROUND": 2}), ("collect", flat.collect, block),
+        ("finish", flat.finish, {"CHUNK": launch.CHUNK, **rounds}),
+    ):
+        types = _types(kernel, "fp32", more)
+        cases.append(Case(
+            f"flat {name}", kernel, types, constants, (*ALIGNED, "capacity", "n"),
+            wide=("logits",) if name in ("narrow 0", "narrow 2", "collect") else (),
+        ))
+    return tuple(cases)
+
+
+CASES = _cases()

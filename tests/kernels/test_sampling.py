@@ -1,0 +1,157 @@
+"""The Triton draw against the reference and against itself."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pytest
+import torch
+
+from espalier.kernels import philox, sample
+from espalier.kernels.jit import Arg, constexpr, jit, tl
+from espalier.kernels.sampling import launch
+from espalier.kernels.sampling.pieces import key_of, uniform, value_of
+
+from .test_sample import masks_of, picks_of
+
+SETTINGS: list[dict[str, Any]] = [
+    {"temperature": 0.0}, {}, {"temperature": 0.3}, {"top_k": 1}, {"top_k": 5}, {"top_k": 10_000}, {"top_p": 0.5},
+    {"top_p": 0.99}, {"min_p": 0.2}, {"top_k": 50, "top_p": 0.9, "min_p": 0.05, "temperature": 1.7}, {"top_p": 0.0},
+    {"top_p": 0.9, "min_p": 0.1},
+]
+
+
+@jit
+def _uniforms(seeds: Arg, positions: Arg, out: Arg) -> None:
+    i = tl.program_id(0)
+    tl.store(out + i, uniform(tl.load(seeds + i), tl.load(positions + i)))
+
+
+@jit
+def _keys(x: Arg, keys: Arg, back: Arg, SIZE: constexpr) -> None:  # noqa: N803
+    i = tl.arange(0, SIZE)
+    key = key_of(tl.load(x + i))
+    tl.store(keys + i, key)
+    tl.store(back + i, value_of(key))
+
+
+def case(vocabulary: int, n: int, dtype: torch.dtype, seed: int = 0) -> tuple[torch.Tensor, npt.NDArray[np.int32]]:
+    rng = np.random.default_rng(vocabulary + seed)
+    logits = torch.from_numpy(rng.normal(0, 3, (n, vocabulary)).astype(np.float32)).to(dtype)
+    allowed = rng.random((n, vocabulary)) < rng.choice([0.02, 0.5, 1.0], (n, 1)) + 1 / vocabulary
+    return logits, masks_of(allowed)
+
+
+def drawn(logits: torch.Tensor, masks: npt.NDArray[np.int32], picks: sample.Picks) -> sample.Draws:
+    return sample.on_device(logits, masks, picks)
+
+
+def test_uniforms_are_the_references() -> None:
+    seeds = np.array([0, 1, 2**32, 2**64 - 1, 12345], np.uint64)
+    positions = np.array([0, 7, 2**33 + 1, 2**64 - 1, 99], np.uint64)
+    out = torch.full((5,), torch.nan, dtype=torch.float64)
+    _uniforms[(5,)](torch.from_numpy(seeds.view(np.int64)), torch.from_numpy(positions.view(np.int64)), out)
+    assert out.tolist() == [philox.reference(int(s), int(p)) for s, p in zip(seeds, positions, strict=True)]
+
+
+def test_keys_order_as_the_floats_do() -> None:
+    x = torch.tensor([-torch.inf, -3.4e38, -1.0, -1e-40, -0.0, 0.0, 1e-40, 2.5])
+    keys, back = torch.empty(8, dtype=torch.int32), torch.empty(8)
+    _keys[(1,)](x, keys, back, SIZE=8)
+    assert keys[4] == keys[5]
+    assert keys.tolist() == sorted(keys.tolist())
+    assert len(set(keys.tolist())) == 7
+    assert torch.equal(back, x)
+
+
+@pytest.mark.parametrize(("vocabulary", "dtype"), [
+    (33, torch.float32), (1000, torch.bfloat16), (1000, torch.float32), (4099, torch.float32),
+])
+@pytest.mark.parametrize("setting", SETTINGS, ids=str)
+def test_draws_are_the_references(dtype: torch.dtype, vocabulary: int, setting: dict[str, Any]) -> None:
+    n = 3
+    rng = np.random.default_rng(vocabulary)
+    logits, masks = case(vocabulary, n, dtype)
+    picks = picks_of(n, mask=rng.integers(0, n + 1, n), seed=rng.integers(0, 2**60, n), position=np.arange(n),
+                     **setting)
+    ours, theirs = drawn(logits, masks, picks), sample.reference(logits, masks, picks)
+    assert ours.token.tolist() == theirs.token.tolist()
+    np.testing.assert_allclose(ours.logprob, theirs.logprob, atol=2e-4)
+
+
+def test_a_large_vocabulary() -> None:
+    logits, masks = case(128_256, 3, torch.float32)
+    picks = picks_of(3, mask=[0, 1, 2], top_k=[0, 50, 0], top_p=[1.0, 0.9, 1.0], temperature=[0.7, 1.0, 0.0],
+                     seed=[3, 4, 5])
+    ours, theirs = drawn(logits, masks, picks), sample.reference(logits, masks, picks)
+    assert ours.token.tolist() == theirs.token.tolist()
+    np.testing.assert_allclose(ours.logprob, theirs.logprob, atol=2e-4)
+
+
+@pytest.mark.parametrize("draws", [300, pytest.param(2000, marks=pytest.mark.slow)])
+def test_many_draws_are_the_references(draws: int) -> None:
+    logits, masks = case(130, 1, torch.float32)
+    picks = picks_of(draws, row=0, mask=1, seed=9, position=np.arange(draws))
+    assert (drawn(logits, masks, picks).token != sample.reference(logits, masks, picks).token).sum() <= 1
+
+
+@pytest.mark.parametrize("setting", [{}, {"top_k": 20, "top_p": 0.8}, {"top_p": 0.8}], ids=str)
+def test_a_draw_does_not_depend_on_the_batch(setting: dict[str, Any]) -> None:
+    logits, masks = case(1000, 6, torch.float32)
+    picks = picks_of(6, mask=[0, 1, 2, 3, 1, 0], position=np.arange(6), temperature=0.9, **setting)
+    together = drawn(logits, masks, picks)
+    for i in (5, 2):
+        alone = sample.Picks(**{name: getattr(picks, name)[i : i + 1] for name in picks.__slots__})
+        again = drawn(logits, masks, alone)
+        assert again.token[0] == together.token[i]
+        assert again.logprob[0] == together.logprob[i]
+
+
+def test_a_mixed_batch_is_each_draw_alone() -> None:
+    settings: list[dict[str, Any]] = [*SETTINGS, {"target": 7}]
+    logits, masks = case(300, len(settings), torch.float32)
+    columns = {name: [({"target": -1, "temperature": 1.0, "top_p": 1.0} | s).get(name, 0) for s in settings]
+               for name in ("target", "temperature", "top_k", "top_p", "min_p")}
+    picks = picks_of(len(settings), mask=np.arange(len(settings)), **columns)
+    assert drawn(logits, masks, picks).token.tolist() == sample.reference(logits, masks, picks).token.tolist()
+
+
+def test_no_logit_can_unmask_and_nan_is_never_chosen() -> None:
+    logits = torch.full((1, 70), torch.nan)
+    logits[0, 3], logits[0, 69] = torch.inf, -5.0
+    allowed = np.zeros((2, 70), bool)
+    allowed[0, 60:] = True
+    allowed[1, 10] = True
+    for setting in ({"temperature": 0.0}, {}, {"top_k": 3}, {"top_p": 0.5}):
+        draws = drawn(logits, masks_of(allowed), picks_of(2, row=0, mask=[1, 2], **setting))
+        assert draws.token.tolist() == [69, -1]
+
+
+@pytest.mark.parametrize("setting", [{"top_k": 2}, {"top_p": 0.5}, {"min_p": 1.0}], ids=str)
+def test_ties_at_the_threshold_are_kept(setting: dict[str, Any]) -> None:
+    logits = torch.tensor([[1.0, 1.0, 1.0, -50.0]])
+    picks = picks_of(12, row=0, position=np.arange(12), **setting)
+    assert set(drawn(logits, masks_of(np.ones((1, 4), bool)), picks).token.tolist()) == {0, 1, 2}
+
+
+def test_candidates_past_one_chunk() -> None:
+    """All logits equal: every tile and every token is a candidate."""
+    logits = torch.zeros(1, 2500)
+    picks = picks_of(4, row=0, position=np.arange(4), top_k=[3, 3, 0, 0], top_p=[1.0, 0.5, 0.3, 1.0],
+                     min_p=[0.0, 0.0, 0.0, 0.5])
+    masks = masks_of(np.ones((1, 2500), bool))
+    assert drawn(logits, masks, picks).token.tolist() == sample.reference(logits, masks, picks).token.tolist()
+
+
+def test_nan_is_flagged() -> None:
+    logits = torch.zeros(2, 100)
+    logits[1, 70] = torch.nan
+    picks = picks_of(2)
+    work = launch.Workspace.allocate(2, 100, torch.device("cpu"))
+    columns = launch.Columns.of(
+        {name: getattr(picks, name) for name in picks.__slots__} | {"flat": np.zeros(2, np.int32)}, logits.device
+    )
+    launch.draw(logits, torch.from_numpy(masks_of(np.ones((1, 100), bool))), columns, work, lists=False, flat=False)
+    assert work.nan.tolist() == [0, 1]
