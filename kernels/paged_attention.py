@@ -42,9 +42,9 @@ class Tile:
     stages: int
 
 
-NARROW = Tile(16, 64, 4, 3)
+NARROW = Tile(16, 64, 4, 5)
 WIDE = Tile(128, 64, 8, 3)
-EXACT = Tile(64, 64, 4, 3)
+EXACT = Tile(64, 64, 8, 3)
 
 
 def reference(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, step: Step, score: Score) -> torch.Tensor:

@@ -1,0 +1,113 @@
+"""Paged attention on the device: against float64 over poisoned memory, and bit for bit in exact mode."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable
+
+import torch
+
+from espalier.kernels.items import Cut, plan
+from espalier.kernels.jit import Arg, constexpr, dot, jit, tl
+from espalier.kernels.paged import Score, Step, Work
+from espalier.kernels.paged_attention import EXACT, NARROW, WIDE, attend, reference
+from tests.kernels.forests import Forest, Node
+
+Report = Callable[[str, bool, str], None]
+GROUPS, KV_HEADS, DIM = 4, 2, 128
+
+
+def random_tree(draw: random.Random, depth: int) -> Node:
+    if depth and draw.random() < 0.6:
+        return Node(16 * draw.choice((0, 1, 5, 33, 90)), tuple(random_tree(draw, depth - 1) for _ in range(draw.choice(
+            (2, 3, 9)))))
+    slots = draw.choice((1, 16, 63, 65, 517, 1300))
+    return Node(slots, tokens=min(slots, draw.choice((1, 1, 1, 7, 70))))
+
+
+def attended(
+    forest: Forest, q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, score: Score, *, exact: bool, programs: int,
+) -> torch.Tensor:
+    tile = EXACT if exact else WIDE
+    made = plan(forest.rows, forest.segments, Cut(
+        groups=GROUPS, kv_heads=KV_HEADS, programs=programs, wide=tile.m, narrow=tile.m if exact else NARROW.m,
+        window=score.window, exact=exact))
+    work = Work.of(made, q_heads=GROUPS * KV_HEADS, head_dim=DIM, device=q.device)
+    for scratch in (work.part_o, work.part_ml):
+        scratch.fill_(torch.nan)
+    step = Step.of(forest.rows, forest.segments, forest.block_table("cuda"))
+    out = torch.full_like(q, torch.nan)
+    return attend(q, k, v, step, work, score, out=out, exact=exact, side=torch.cuda.Stream())
+
+
+def check_forests(report: Report) -> None:
+    for exact in (False, True):
+        for window in (0, 200):
+            worst = 0.0
+            for seed in range(6):
+                draw = random.Random(seed)
+                forest = Forest.of([random_tree(draw, 3) for _ in range(3)], 16, seed)
+                q = torch.randn(forest.tokens, GROUPS * KV_HEADS, DIM, device="cuda").bfloat16()
+                k, v = (forest.pool(KV_HEADS, DIM, torch.bfloat16, "cuda") for _ in range(2))
+                score = Score(DIM**-0.5, window=window)
+                step = Step.of(forest.rows, forest.segments, forest.block_table("cuda"))
+                expected = reference(q, k, v, step, score).double()
+                ours = attended(forest, q, k, v, score, exact=exact, programs=draw.choice((1, 300))).double()
+                worst = max(worst, float(((ours - expected).norm() / expected.norm()).nan_to_num(1e9)))
+            report(f"paged attention, exact={exact}, window={window}", worst < 1e-2, f"relative error {worst:.1e}")
+
+
+def check_bits(report: Report) -> None:
+    """The last token of one row: alone, extended, below shared prefixes, beside others, cut finely or not."""
+    length, page = 2222, 16
+    keys, values = (torch.randn(KV_HEADS, length, DIM, device="cuda").bfloat16() for _ in range(2))
+    queries = torch.randn(64, GROUPS * KV_HEADS, DIM, device="cuda").bfloat16()
+
+    def last(trees: list[Node], programs: int) -> torch.Tensor:
+        forest = Forest.of(trees, page)
+        k, v = (forest.pool(KV_HEADS, DIM, torch.bfloat16, "cuda") for _ in range(2))
+        row = next(row for row in forest.rows if row.kv_len == length)
+        for begin in range(0, length, page):
+            end, at = min(begin + page, length), forest.tables[row.slot][begin // page]
+            k[at, :, : end - begin], v[at, :, : end - begin] = keys[:, begin:end], values[:, begin:end]
+        q = torch.randn(forest.tokens, GROUPS * KV_HEADS, DIM, device="cuda").bfloat16()
+        q[row.q_begin : row.q_end] = queries[-row.q_len :]
+        return attended(forest, q, k, v, Score(DIM**-0.5), exact=True, programs=programs)[row.q_end - 1]
+
+    alone = last([Node(length)], 1)
+    others = {
+        "cut finely": last([Node(length)], 1000), "extended by 64": last([Node(length, tokens=64)], 1),
+        "below a prefix": last([Node(1600, (Node(20), Node(length - 1600), Node(5)))], 1000),
+        "two levels": last([Node(48, (Node(9), Node(1008, (Node(length - 1056), Node(40, tokens=9)))))], 1),
+        "in a crowd": last([Node(700)] * 9 + [Node(length)] + [Node(64, (Node(100),) * 30)], 500),
+    }
+    for name, bits in others.items():
+        report(f"exact bits: {name}", torch.equal(bits, alone), "")
+
+
+@jit
+def _product(
+    a: Arg, b: Arg, out: Arg, M: constexpr, N: constexpr, K: constexpr
+) -> None:
+    m, n, k = tl.arange(0, M), tl.arange(0, N), tl.arange(0, K)
+    left = tl.load(a + m[:, None] * K + k[None, :])
+    right = tl.load(b + n[:, None] * K + k[None, :])
+    tl.store(out + m[:, None] * N + n[None, :], dot(left, tl.trans(right)))
+
+
+def probe_tiles(report: Report) -> None:
+    """Whether a product of 16 rows (mma.sync) has the bits of one of 64 (wgmma). Exact mode assumes that it has not."""
+    for k in (64, 128):
+        a, b = (torch.randn(64, k, device="cuda").bfloat16() for _ in range(2))
+        few, many = torch.empty(16, 64, device="cuda"), torch.empty(64, 64, device="cuda")
+        _product[(1,)](a, b, few, M=16, N=64, K=k)
+        _product[(1,)](a, b, many, M=64, N=64, K=k)
+        same = int((few == many[:16]).sum())
+        report(f"probe: 16 rows against 64, K = {k}", True, f"{same} of {few.numel()} values have the same bits")
+
+
+def run(report: Report) -> None:
+    torch.manual_seed(0)
+    check_forests(report)
+    check_bits(report)
+    probe_tiles(report)
