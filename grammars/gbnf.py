@@ -7,6 +7,8 @@ A rule ends with its line, except inside parentheses, after `::=` and beside `|`
 
 from __future__ import annotations
 
+import re
+
 from . import charset
 from .charset import Ranges
 from .errors import UnsupportedKeyword
@@ -18,7 +20,9 @@ _ITSELF = frozenset("\\\"'[]-^/")
 _LENGTHS = {"x": 2, "u": 4, "U": 8}
 _HEX = frozenset("0123456789abcdefABCDEF")
 _REPEATS: dict[str, tuple[int, int | None]] = {"*": (0, None), "+": (1, None), "?": (0, 1)}
-_NAME = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_")
+_NAME = re.compile(r"[A-Za-z0-9_-]+")
+_BLANK = re.compile(r"(?:[ \t]+|#[^\n]*)+")
+_LINES = re.compile(r"(?:[ \t\r\n]+|#[^\n]*)+")
 
 
 def read_gbnf(text: str, meter: Meter) -> list[Production]:
@@ -205,21 +209,17 @@ class _Reader:
         return self._text[self._at:self._at + 1] or "end"
 
     def _name(self) -> str:
-        start = self._at
-        while self._at < len(self._text) and self._text[self._at] in _NAME:
-            self._at += 1
-        return self._text[start:self._at]
+        match = _NAME.match(self._text, self._at)
+        if match is None:
+            return ""
+        self._at = match.end()
+        return match.group()
 
     def _blank(self, *, lines: bool = False) -> None:
         """Skips blanks and comments; line ends too when `lines`."""
-        text, at = self._text, self._at
-        while at < len(text) and (text[at] in " \t" or text[at] == "#" or (lines and text[at] in "\r\n")):
-            if text[at] == "#":
-                end = text.find("\n", at)
-                at = len(text) if end < 0 else end
-            else:
-                at += 1
-        self._at = at
+        match = (_LINES if lines else _BLANK).match(self._text, self._at)
+        if match is not None:
+            self._at = match.end()
 
 
 def _digits(text: str) -> bool:
