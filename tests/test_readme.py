@@ -22,7 +22,7 @@ def run(source: str) -> str:
     """What a block prints. Each block stands alone, as a reader would paste it."""
     printed = io.StringIO()
     with contextlib.redirect_stdout(printed):
-        exec(compile(source, str(README), "exec"), {"__name__": "__main__"})  # noqa: S102 - our own README
+        exec(compile(source, str(README), "exec", dont_inherit=True), {"__name__": "__main__"})  # noqa: S102 - our own README
     return printed.getvalue()
 
 
