@@ -7,30 +7,14 @@ from pathlib import Path
 import pytest
 
 from espalier.grammars.vocabulary import Vocabulary
-
-_PLACES = (Path(__file__).parent.parent / "data",)
+from espalier.runtime.gguf import GGUFFile
+from espalier.runtime.tokenizer import Tokenizer
 
 
 @pytest.fixture(scope="session")
-def smollm2() -> Vocabulary:
-    """A real byte-level BPE vocabulary of 49,152 ids; skips when its tokenizer file is absent."""
-    tokenizers = pytest.importorskip("tokenizers")
-    paths = [place / "smollm2_tokenizer.json" for place in _PLACES]
-    path = next((p for p in paths if p.exists()), None)
-    if path is None:
-        pytest.skip("the tokenizer file is absent")
-    tokenizer = tokenizers.Tokenizer.from_file(str(path))
-    return vocabulary_of(tokenizer)
-
-
-def vocabulary_of(tokenizer) -> Vocabulary:
-    """The vocabulary of a byte-level BPE tokenizer."""
-    printable = [*range(33, 127), *range(161, 173), *range(174, 256)]
-    letters = {chr(b): b for b in printable}
-    letters |= {chr(256 + k): b for k, b in enumerate(b for b in range(256) if b not in printable)}
-    special = {i for i, token in tokenizer.get_added_tokens_decoder().items() if token.special}
-    tokens = [b""] * tokenizer.get_vocab_size()
-    for text, i in tokenizer.get_vocab().items():
-        tokens[i] = b"" if i in special else bytes(letters[c] for c in text)
-    return Vocabulary(tokens, special=special, stop=[0, 2],
-                      encode=lambda text: tokenizer.encode(text, add_special_tokens=False).ids)
+def smollm2(smollm2_path: Path) -> Vocabulary:
+    """The small real model's vocabulary: byte-level BPE, 49,152 ids."""
+    tokenizer = Tokenizer.from_gguf(GGUFFile.open(smollm2_path))
+    return Vocabulary(
+        tokenizer.token_bytes, special=tokenizer.special_ids, stop=tokenizer.stop_ids, encode=tokenizer.encode,
+    )
