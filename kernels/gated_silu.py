@@ -1,8 +1,10 @@
-"""SwiGLU's gate (Shazeer 2020): silu(gate) * up.
+"""SwiGLU's gate (Shazeer 2020): silu(gate) * up; and the same with GELU.
 
 gated_silu(gate_up) -> out
     gate_up: [tokens, 2 * ffn], contiguous, the gate first. Returns [tokens, ffn]: gate * sigmoid(gate) * up in float32,
     rounded once. A row depends on itself alone.
+gated_gelu(gate_up) -> out
+    The same with GELU in its tanh form in place of silu.
 """
 
 from __future__ import annotations
@@ -14,11 +16,19 @@ import torch
 
 from .base import FLOATS, Implementation
 from .compiled import address, bfloats, exp, floats, inner, kernel, load, rounded
+from .jit import Arg, constexpr, jit, tl
+
+BLOCK = 2048
 
 
 def reference(gate_up: torch.Tensor) -> torch.Tensor:
     gate, up = gate_up.float().chunk(2, dim=-1)
     return (torch.nn.functional.silu(gate) * up).to(gate_up.dtype)
+
+
+def gelu_reference(gate_up: torch.Tensor) -> torch.Tensor:
+    gate, up = gate_up.float().chunk(2, dim=-1)
+    return (torch.nn.functional.gelu(gate, approximate="tanh") * up).to(gate_up.dtype)
 
 
 @inner
@@ -50,7 +60,41 @@ def compiled(gate_up: torch.Tensor) -> torch.Tensor:
     return out
 
 
+@jit
+def _gated(gate_up: Arg, out: Arg, ffn: Arg, GELU: constexpr, BLOCK: constexpr) -> None:
+    """One program a (row, block)."""
+    row = tl.program_id(1).to(tl.int64)
+    i = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    inside = i < ffn
+    gate = tl.load(gate_up + row * 2 * ffn + i, mask=inside, other=0.0).to(tl.float32)
+    up = tl.load(gate_up + row * 2 * ffn + ffn + i, mask=inside, other=0.0).to(tl.float32)
+    x = gate
+    if GELU:
+        # (1 + tanh(z)) / 2 = sigmoid(2 z)
+        x = 1.5957691216057308 * (gate + 0.044715 * gate * gate * gate)
+    tl.store(out + row * ffn + i, gate / (1.0 + tl.exp2(tl.minimum(x * -1.4426950408889634, 127.0))) * up, mask=inside)
+
+
+def _launch(gate_up: torch.Tensor, gelu: bool) -> torch.Tensor:
+    tokens, double = gate_up.shape
+    ffn = double // 2
+    out = torch.empty((tokens, ffn), dtype=gate_up.dtype, device=gate_up.device)
+    if tokens:
+        _gated[(-(-ffn // BLOCK), tokens)](gate_up, out, ffn, GELU=gelu, BLOCK=BLOCK, num_warps=8)
+    return out
+
+
+def on_device(gate_up: torch.Tensor) -> torch.Tensor:
+    return _launch(gate_up, False)
+
+
+def gelu_on_device(gate_up: torch.Tensor) -> torch.Tensor:
+    return _launch(gate_up, True)
+
+
 IMPLEMENTATIONS = (
     Implementation("gated_silu", ("cpu",), FLOATS, ("fast", "exact"), compiled),
-    Implementation("gated_silu", ("cuda",), FLOATS, ("fast",), reference),
+    Implementation("gated_silu", ("cuda",), FLOATS, ("fast", "exact"), on_device),
+    Implementation("gated_gelu", ("cpu",), FLOATS, ("fast", "exact"), gelu_reference),
+    Implementation("gated_gelu", ("cuda",), FLOATS, ("fast", "exact"), gelu_on_device),
 )

@@ -41,6 +41,7 @@ class Kernels:
     rope_write: Callable[[Tensor, Tensor, Tensor, Tensor, Tensor, Batch], Tensor]
     attend: Callable[[Tensor, Tensor, Tensor, Batch, float], Tensor]
     gated_silu: Callable[[Tensor], Tensor]
+    gated_gelu: Callable[[Tensor], Tensor]
     gather_rows: Callable[[Tensor, Tensor], Tensor]
     copy_slots: Callable[[PagedCache, int, int, int], None]
     sample: Callable[[Tensor, npt.NDArray[np.int32], Picks], Draws]

@@ -4,6 +4,7 @@ add_rms_norm(x, delta, weight, eps) -> normed
     x: [tokens, width], contiguous. delta: like x, or None. weight: [width]. eps: added to the mean square.
     Effect: x += delta, rounded to the dtype of x. Returns x * weight / sqrt(mean(x**2) + eps), computed in float32 and
     rounded once. A row depends on itself alone.
+    On a GPU there is a fifth argument, offset: weight + offset is applied in place of weight (1 for Gemma).
 """
 
 from __future__ import annotations
@@ -15,13 +16,16 @@ import torch
 
 from .base import FLOATS, Implementation
 from .compiled import address, bfloats, floats, inner, kernel, load, rounded
+from .jit import Arg, constexpr, jit, next_power_of_2, tl
 
 
-def reference(x: torch.Tensor, delta: torch.Tensor | None, weight: torch.Tensor, eps: float) -> torch.Tensor:
+def reference(
+    x: torch.Tensor, delta: torch.Tensor | None, weight: torch.Tensor, eps: float, offset: float = 0.0
+) -> torch.Tensor:
     if delta is not None:
         x += delta
     wide = x.float()
-    return (wide * torch.rsqrt(wide.square().mean(-1, keepdim=True) + eps) * weight.float()).to(x.dtype)
+    return (wide * torch.rsqrt(wide.square().mean(-1, keepdim=True) + eps) * (weight.float() + offset)).to(x.dtype)
 
 
 @inner
@@ -69,7 +73,39 @@ def compiled(x: torch.Tensor, delta: torch.Tensor | None, weight: torch.Tensor, 
     return out
 
 
+@jit
+def _rms_norm(
+    x: Arg, delta: Arg, weight: Arg, out: Arg, width: Arg, eps: Arg, offset: Arg, ADD: constexpr, BLOCK: constexpr
+) -> None:
+    """One program a row; the block comes from the width alone, and with it the order of the sum."""
+    i = tl.arange(0, BLOCK)
+    inside = i < width
+    at = tl.program_id(0).to(tl.int64) * width + i
+    value = tl.load(x + at, mask=inside, other=0.0).to(tl.float32)
+    if ADD:
+        stored = (value + tl.load(delta + at, mask=inside, other=0.0).to(tl.float32)).to(x.dtype.element_ty)
+        tl.store(x + at, stored, mask=inside)
+        value = stored.to(tl.float32)
+    scale = tl.rsqrt(tl.sum(value * value, 0) / width + eps)
+    factor = tl.load(weight + i, mask=inside, other=0.0).to(tl.float32) + offset
+    tl.store(out + at, value * scale * factor, mask=inside)
+
+
+def on_device(
+    x: torch.Tensor, delta: torch.Tensor | None, weight: torch.Tensor, eps: float, offset: float = 0.0
+) -> torch.Tensor:
+    tokens, width = x.shape
+    out = torch.empty_like(x)
+    block = next_power_of_2(width)
+    if tokens:
+        _rms_norm[(tokens,)](
+            x, x if delta is None else delta, weight, out, width, eps, offset, ADD=delta is not None, BLOCK=block,
+            num_warps=min(max(block // 512, 1), 16),
+        )
+    return out
+
+
 IMPLEMENTATIONS = (
     Implementation("add_rms_norm", ("cpu",), FLOATS, ("fast", "exact"), compiled),
-    Implementation("add_rms_norm", ("cuda",), FLOATS, ("fast",), reference),
+    Implementation("add_rms_norm", ("cuda",), FLOATS, ("fast", "exact"), on_device),
 )

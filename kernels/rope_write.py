@@ -1,5 +1,8 @@
 """Rotary embedding (Su et al. 2021), half rotation (NeoX), and the write of keys and values into their pages.
 
+On a GPU also interleaved pairs, a rotation of the first values of a head only (cos and sin of fewer columns), and the
+norm of each query's and key's head before it (weights of [head_dim], eps).
+
 rope_write(qkv, cos, sin, k, v, batch) -> q
     qkv: [tokens, (q_heads + 2 * kv_heads) * head_dim], contiguous: queries, keys, values of each token.
     cos, sin: [positions, head_dim / 2] float32. k, v: one layer of the pool. batch: the step.
@@ -12,13 +15,17 @@ rope_table(positions, head_dim, theta) -> (cos, sin)
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 import torch
 
 from .base import FLOATS, Implementation
 from .compiled import address, bfloats, floats, inner, ints, kernel, load, longs, rounded
+from .jit import Arg, constexpr, jit, next_power_of_2, tl
 from .layout import Batch
+
+MANY_TOKENS = 1024
 
 
 def rope_table(positions: int, head_dim: int, theta: float) -> tuple[torch.Tensor, torch.Tensor]:
@@ -29,15 +36,34 @@ def rope_table(positions: int, head_dim: int, theta: float) -> tuple[torch.Tenso
     return angles.cos(), angles.sin()
 
 
+@dataclass(frozen=True, slots=True)
+class HeadNorms:
+    """RMSNorm of every query's and key's head. q, k: [head_dim] weights."""
+
+    q: torch.Tensor
+    k: torch.Tensor
+    eps: float
+
+    def applied(self, heads: torch.Tensor, kv_heads: int) -> torch.Tensor:
+        scaled = heads * torch.rsqrt(heads.square().mean(-1, keepdim=True) + self.eps)
+        return torch.cat((scaled[:, :-kv_heads] * self.q.float(), scaled[:, -kv_heads:] * self.k.float()), dim=1)
+
+
 def reference(
-    qkv: torch.Tensor, cos: torch.Tensor, sin: torch.Tensor, k: torch.Tensor, v: torch.Tensor, batch: Batch
+    qkv: torch.Tensor, cos: torch.Tensor, sin: torch.Tensor, k: torch.Tensor, v: torch.Tensor, batch: Batch, *,
+    interleaved: bool = False, norms: HeadNorms | None = None,
 ) -> torch.Tensor:
     kv_heads, head_dim = k.shape[1], k.shape[3]
     heads = qkv.view(batch.tokens, -1, head_dim)
     rotating, values = heads[:, :-kv_heads].float(), heads[:, -kv_heads:]
-    a, b = rotating.chunk(2, dim=-1)
+    if norms is not None:
+        rotating = norms.applied(rotating, kv_heads)
+    turning, rest = rotating[..., : 2 * cos.shape[1]], rotating[..., 2 * cos.shape[1] :]
+    a, b = (turning[..., 0::2], turning[..., 1::2]) if interleaved else turning.chunk(2, dim=-1)
     c, s = cos[batch.positions][:, None], sin[batch.positions][:, None]
-    rotated = torch.cat((a * c - b * s, b * c + a * s), dim=-1).to(qkv.dtype)
+    pair = a * c - b * s, b * c + a * s
+    turned = torch.stack(pair, -1).flatten(-2) if interleaved else torch.cat(pair, dim=-1)
+    rotated = torch.cat((turned, rest), dim=-1).to(qkv.dtype)
     page, slot = batch.places()
     k[page, :, slot] = rotated[:, -kv_heads:]
     v[page, :, slot] = values
@@ -118,7 +144,96 @@ def compiled(
     return q
 
 
+@jit
+def _head_scale(a: Arg, b: Arg, rest: Arg, eps: Arg, DIM: constexpr) -> Arg:
+    square = tl.sum(a * a, 1) + tl.sum(b * b, 1) + tl.sum(rest * rest, 1)
+    return tl.rsqrt(square / DIM + eps)[:, None]
+
+
+@jit
+def _weights(q_norm: Arg, k_norm: Arg, at: Arg, inside: Arg, query: Arg) -> Arg:
+    """[HEADS, values] weights: those of queries or of keys."""
+    q = tl.load(q_norm + at, mask=inside, other=0.0).to(tl.float32)
+    k = tl.load(k_norm + at, mask=inside, other=0.0).to(tl.float32)
+    return tl.where(query, q, k)
+
+
+@jit
+def _put(
+    q: Arg, k: Arg, v: Arg, head: Arg, at: Arg, inside: Arg, value: Arg, q_at: Arg, kv_at: Arg, stride: Arg,
+    Q_HEADS: constexpr, KV_HEADS: constexpr, DIM: constexpr,
+) -> None:
+    """Values of heads to where they belong: queries, pages of keys, pages of values. stride: page * head_dim."""
+    to_q = head < Q_HEADS
+    to_k = (head >= Q_HEADS) & (head < Q_HEADS + KV_HEADS)
+    to_v = (head >= Q_HEADS + KV_HEADS) & (head < Q_HEADS + 2 * KV_HEADS)
+    tl.store(q + q_at + head * DIM + at, value, mask=to_q & inside)
+    tl.store(k + kv_at + (head - Q_HEADS) * stride + at, value, mask=to_k & inside)
+    tl.store(v + kv_at + (head - Q_HEADS - KV_HEADS) * stride + at, value, mask=to_v & inside)
+
+
+@jit
+def _rope_write(
+    qkv: Arg, cos: Arg, sin: Arg, k: Arg, v: Arg, q: Arg, positions: Arg, rows: Arg, tables: Arg, q_norm: Arg,
+    k_norm: Arg, page: Arg, width: Arg, eps: Arg, Q_HEADS: constexpr, KV_HEADS: constexpr, DIM: constexpr,
+    HALF: constexpr, HEADS: constexpr, BLOCK: constexpr, REST: constexpr, INTERLEAVED: constexpr, NORM: constexpr,
+) -> None:
+    """One program a (token, HEADS heads). HALF: rotated pairs, padded to BLOCK. REST: values after them, padded."""
+    token = tl.program_id(0).to(tl.int64)
+    head = tl.program_id(1) * HEADS + tl.arange(0, HEADS)[:, None]
+    i = tl.arange(0, BLOCK)[None, :]
+    there = head < Q_HEADS + 2 * KV_HEADS
+    paired = i < HALF
+    position = tl.load(positions + token)
+    source = qkv + token * (Q_HEADS + 2 * KV_HEADS) * DIM + head * DIM
+    first = i * 2 if INTERLEAVED else i
+    second = first + 1 if INTERLEAVED else i + HALF
+    a = tl.load(source + first, mask=there & paired, other=0.0).to(tl.float32)
+    b = tl.load(source + second, mask=there & paired, other=0.0).to(tl.float32)
+    j = 2 * HALF + tl.arange(0, REST)[None, :]
+    rest = tl.zeros((HEADS, REST), tl.float32)
+    if 2 * HALF < DIM:
+        rest = tl.load(source + j, mask=there & (j < DIM), other=0.0).to(tl.float32)
+    rotating = head < Q_HEADS + KV_HEADS
+    if NORM:
+        query = head < Q_HEADS
+        scale = _head_scale(a, b, rest, eps, DIM)
+        a = tl.where(rotating, a * scale * _weights(q_norm, k_norm, first, paired, query), a)
+        b = tl.where(rotating, b * scale * _weights(q_norm, k_norm, second, paired, query), b)
+        rest = tl.where(rotating, rest * scale * _weights(q_norm, k_norm, j, j < DIM, query), rest)
+    c = tl.where(rotating, tl.load(cos + position * HALF + i, mask=paired, other=0.0), 1.0)
+    s = tl.where(rotating, tl.load(sin + position * HALF + i, mask=paired, other=0.0), 0.0)
+    at = tl.load(tables + tl.load(rows + token).to(tl.int64) * width + position // page).to(tl.int64)
+    kv_at = at * KV_HEADS * page * DIM + position % page * DIM
+    q_at = token * Q_HEADS * DIM
+    stride = page * DIM
+    _put(q, k, v, head, first, paired, a * c - b * s, q_at, kv_at, stride, Q_HEADS, KV_HEADS, DIM)
+    _put(q, k, v, head, second, paired, b * c + a * s, q_at, kv_at, stride, Q_HEADS, KV_HEADS, DIM)
+    if 2 * HALF < DIM:
+        _put(q, k, v, head, j, j < DIM, rest, q_at, kv_at, stride, Q_HEADS, KV_HEADS, DIM)
+
+
+def on_device(
+    qkv: torch.Tensor, cos: torch.Tensor, sin: torch.Tensor, k: torch.Tensor, v: torch.Tensor, batch: Batch, *,
+    interleaved: bool = False, norms: HeadNorms | None = None,
+) -> torch.Tensor:
+    _, kv_heads, page, head_dim = k.shape
+    tokens, heads, half = batch.tokens, qkv.shape[1] // head_dim, cos.shape[1]
+    q = torch.empty((tokens, heads - 2 * kv_heads, head_dim), dtype=qkv.dtype, device=qkv.device)
+    # A step of few tokens needs the programs, a long one the loads in flight.
+    few = 8 if tokens < MANY_TOKENS else 16
+    each = min(next_power_of_2(heads), few)
+    _rope_write[tokens, -(-heads // each)](
+        qkv, cos, sin, k, v, q, batch.positions, batch.rows, batch.tables, qkv if norms is None else norms.q,
+        qkv if norms is None else norms.k, page, batch.tables.shape[1], 0.0 if norms is None else norms.eps,
+        Q_HEADS=heads - 2 * kv_heads, KV_HEADS=kv_heads, DIM=head_dim, HALF=half, HEADS=each,
+        BLOCK=next_power_of_2(half), REST=next_power_of_2(max(head_dim - 2 * half, 1)), INTERLEAVED=interleaved,
+        NORM=norms is not None, num_warps=4,
+    )
+    return q
+
+
 IMPLEMENTATIONS = (
     Implementation("rope_write", ("cpu",), FLOATS, ("fast", "exact"), compiled),
-    Implementation("rope_write", ("cuda",), FLOATS, ("fast",), reference),
+    Implementation("rope_write", ("cuda",), FLOATS, ("fast", "exact"), on_device),
 )

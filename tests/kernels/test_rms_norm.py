@@ -34,3 +34,19 @@ def test_a_row_does_not_depend_on_the_others() -> None:
 def test_a_strided_tensor_is_refused() -> None:
     with pytest.raises(KernelError, match="contiguous"):
         rms_norm.compiled(torch.randn(8, 4).t(), None, torch.ones(8), 1e-5)
+
+
+@pytest.mark.parametrize("dtype", FLOATS)
+@pytest.mark.parametrize(("tokens", "width"), [(1, 576), (7, 33), (0, 16)])
+@pytest.mark.parametrize("add", [True, False])
+@pytest.mark.parametrize("offset", [0.0, 1.0])
+def test_triton_agrees_with_the_reference_and_adds_the_same_residual(
+    dtype: torch.dtype, tokens: int, width: int, add: bool, offset: float
+) -> None:
+    torch.manual_seed(width)
+    x, delta, weight = (torch.randn(*shape).to(dtype) for shape in ((tokens, width), (tokens, width), (width,)))
+    ours, reference = x.clone(), x.clone()
+    added = delta if add else None
+    normed = rms_norm.on_device(ours, added, weight, 1e-5, offset)
+    close(normed, rms_norm.reference(reference, added, weight, 1e-5, offset))
+    close(ours, reference)

@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import pytest
 import torch
 
@@ -51,3 +53,28 @@ def test_rotation_keeps_lengths_and_depends_on_distance_alone() -> None:
     near, far = (rotated(pair[0], p) @ rotated(pair[1], p + 5) for p in (0, 30))
     torch.testing.assert_close(near, far)
     torch.testing.assert_close(rotated(pair[0], 17).norm(), pair[0].norm())
+
+
+@pytest.mark.parametrize("dtype", FLOATS)
+@pytest.mark.parametrize(("heads", "rotary", "interleaved", "norm"), [
+    ((9, 3, 64), 64, False, False), ((2, 2, 6), 6, True, False), ((4, 1, 80), 32, False, True),
+    ((4, 2, 16), 8, True, True), ((1, 1, 128), 128, False, True),
+])
+def test_triton_writes_what_the_reference_writes_and_nothing_else(
+    dtype: torch.dtype, heads: tuple[int, int, int], rotary: int, interleaved: bool, norm: bool
+) -> None:
+    weights = torch.rand(2, heads[2]) + 0.5
+    norms = rope_write.HeadNorms(weights[0].to(dtype), weights[1].to(dtype), 1e-5) if norm else None
+
+    def call(on: Callable[..., torch.Tensor]) -> tuple[torch.Tensor, PagedCache]:
+        def turned(qkv: torch.Tensor, cos: torch.Tensor, sin: torch.Tensor, *rest: object) -> torch.Tensor:
+            few = [x[:, : rotary // 2].contiguous() for x in (cos, sin)]
+            return on(qkv, *few, *rest, interleaved=interleaved, norms=norms)
+
+        return written(turned, dtype, 5, heads)
+
+    (ours, cache), (theirs, expected) = call(rope_write.on_device), call(rope_write.reference)
+    close(ours, theirs)
+    for mine, other in ((cache.k[0], expected.k[0]), (cache.v[0], expected.v[0])):
+        assert torch.equal(mine.isnan(), other.isnan())
+        close(mine.nan_to_num(), other.nan_to_num())
