@@ -99,6 +99,7 @@ def _pointer(element: types.Type) -> Callable[..., Any]:
 
 
 _pointer_f32 = _pointer(types.float32)
+_pointer_u8 = _pointer(types.uint8)
 _pointer_u16 = _pointer(types.uint16)
 _pointer_i32 = _pointer(types.int32)
 _pointer_i64 = _pointer(types.int64)
@@ -114,6 +115,11 @@ def floats(address: Any, shape: Any) -> Any:
 def bfloats(address: Any, shape: Any) -> Any:
     """The bits of a bfloat16 array, as uint16."""
     return _carray(_pointer_u16(address), shape)
+
+
+@inner
+def bytes_at(address: Any, shape: Any) -> Any:
+    return _carray(_pointer_u8(address), shape)
 
 
 @inner

@@ -11,12 +11,13 @@ import torch
 from numpy.typing import NDArray
 
 from ...kernels.base import Device
-from ...kernels.linear import GROUP, Groups, Matrix
+from ...kernels.linear import Groups, Matrix
+from ...kernels.quantized import GROUP
 from ...kernels.registry import Kernels, kernels
 from ...kernels.rope_write import rope_table
 from ..config import EngineConfig
 from ..gguf import GGUFFile
-from ..gguf_types import Q4_0, Q4_1
+from ..gguf_types import Q4_0, Q4_1, Q8_0
 from ..weights import check_llama_tensors, llama_tensor, permuted_heads, unpermute_rows
 from .config import LlamaConfig, llama_config
 from .llama import Block, Llama
@@ -30,7 +31,7 @@ class Source(Protocol):
     def tensor(self, name: str) -> NDArray[np.float32]: ...
 
     def groups(self, name: str) -> Groups | None:
-        """The tensor in 4 bits when it is stored so, else None."""
+        """The tensor in 4 or 8 bits when it is stored so, else None."""
 
 
 class GGUFSource:
@@ -43,15 +44,19 @@ class GGUFSource:
 
     def groups(self, name: str) -> Groups | None:
         info = self._gguf.info(name)
-        if info.type not in (Q4_0, Q4_1):
+        if info.type not in (Q4_0, Q4_1, Q8_0):
             return None
         rows = self._gguf.raw(name).reshape(info.shape[0], -1)
         heads = permuted_heads(self._config, name)
         blocks = (unpermute_rows(rows, heads) if heads else rows).reshape(info.shape[0], -1, info.type.size)
         scale = _halves(blocks, 0)
-        offset = _halves(blocks, 2) if info.type == Q4_1 else -8 * scale
-        nibbles = blocks[:, :, -GROUP // 2 :]
-        codes = np.concatenate((nibbles & 15, nibbles >> 4), axis=-1).reshape(info.shape)
+        if info.type == Q8_0:
+            codes, offset = blocks[:, :, 2:] ^ 128, -128 * scale
+        else:
+            nibbles = blocks[:, :, -GROUP // 2 :]
+            codes = np.concatenate((nibbles & 15, nibbles >> 4), axis=-1)
+            offset = _halves(blocks, 2) if info.type == Q4_1 else -8 * scale
+        codes = codes.reshape(info.shape)
         return Groups(*(torch.from_numpy(array) for array in (codes, scale, offset)))
 
 
@@ -61,7 +66,10 @@ def _halves(blocks: NDArray[np.uint8], at: int) -> NDArray[np.float32]:
 
 
 def load_model(path: str | Path, config: EngineConfig, device: Device = "cpu") -> Llama:
-    """The model of a GGUF file. Raises WeightsError for a broken or unsupported file."""
+    """The model of a GGUF file. Sets torch's number of threads when config.threads is not 0. Raises WeightsError for a
+    broken or unsupported file."""
+    if config.threads:
+        torch.set_num_threads(config.threads)
     gguf = GGUFFile.open(path)
     shape = llama_config(gguf)
     check_llama_tensors(gguf, shape)
@@ -75,9 +83,11 @@ def build_llama(config: LlamaConfig, source: Source, ops: Kernels, dtype: torch.
         parts = [torch.from_numpy(source.tensor(name)).to(dtype=dtype, device=device) for name in names]
         return torch.cat(parts) if len(parts) > 1 else parts[0]
 
+    def groups(*names: str) -> Groups | None:
+        return _joined([source.groups(name) for name in names]) if dtype == torch.bfloat16 else None
+
     def matrix(*names: str) -> Matrix:
-        groups = _joined([source.groups(name) for name in names]) if dtype == torch.bfloat16 else None
-        return ops.pack_linear(tensor(*names), groups)
+        return ops.pack_linear(tensor(*names), groups(*names))
 
     with torch.inference_mode():
         embedding = tensor("token_embd.weight")
@@ -88,7 +98,7 @@ def build_llama(config: LlamaConfig, source: Source, ops: Kernels, dtype: torch.
             embedding=embedding,
             blocks=tuple(_block(f"blk.{layer}.", tensor, matrix) for layer in range(config.layers)),
             norm=tensor("output_norm.weight"),
-            head=ops.pack_linear(embedding, None) if config.tied else matrix("output.weight"),
+            head=ops.pack_linear(embedding, groups("token_embd.weight")) if config.tied else matrix("output.weight"),
             cos=cos.to(device),
             sin=sin.to(device),
         )

@@ -8,6 +8,8 @@ from collections.abc import Sequence
 import torch
 
 from espalier.kernels.layout import Batch, PagedCache, Span
+from espalier.kernels.linear import Groups
+from espalier.kernels.quantized import GROUP
 
 CPU = torch.device("cpu")
 
@@ -51,3 +53,13 @@ def close(ours: torch.Tensor, reference: torch.Tensor) -> None:
     """Within rounding of the dtype: both round a float32 result once."""
     tolerance = 2e-5 if ours.dtype == torch.float32 else 1.6e-2
     torch.testing.assert_close(ours, reference, rtol=tolerance, atol=tolerance)
+
+
+def few_bits(n: int, k: int, bits: int) -> tuple[torch.Tensor, Groups]:
+    """A random weight of [n, k] in float32, and the same as codes."""
+    torch.manual_seed(n + k + bits)
+    codes = torch.randint(0, 2**bits, (n, k), dtype=torch.uint8)
+    scale = (torch.rand(n, k // GROUP) * 0.32 / 2**bits).half().float()
+    offset = (torch.randn(n, k // GROUP) * 0.02).half().float()
+    wide_scale, wide_offset = (x.repeat_interleave(GROUP, 1) for x in (scale, offset))
+    return wide_scale * codes + wide_offset, Groups(codes, scale, offset)

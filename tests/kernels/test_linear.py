@@ -3,8 +3,10 @@ from __future__ import annotations
 import pytest
 import torch
 
-from espalier.kernels import linear
+from espalier.kernels import amx, linear, quantized
 from espalier.kernels.base import FLOATS
+
+from .helpers import few_bits
 
 SHAPES = [(960, 576), (576, 1536), (33, 40), (7, 5)]
 
@@ -40,20 +42,33 @@ def test_no_rows_give_no_rows() -> None:
     assert linear.exact(torch.empty(0, 8), packed).shape == (0, 12)
 
 
-@pytest.mark.parametrize("rows", range(1, linear.FEW + 2))
+@pytest.mark.parametrize("matrix_unit", [True, False])
+@pytest.mark.parametrize("bits", [4, 8])
+@pytest.mark.parametrize("rows", [1, 2, linear.FEW, linear.FEW + 1, 16, 17, 32, 33])
 @pytest.mark.parametrize(("n", "k"), [(48, 64), (33, 64)])
-def test_few_rows_over_four_bits_give_the_same_product(rows: int, n: int, k: int) -> None:
-    torch.manual_seed(rows)
-    codes = torch.randint(0, 16, (n, k), dtype=torch.uint8)
-    scale, offset = torch.rand(n, k // linear.GROUP) * 0.02, torch.randn(n, k // linear.GROUP) * 0.02
-    wide_scale, wide_offset = (x.repeat_interleave(linear.GROUP, 1) for x in (scale, offset))
-    weight = wide_scale * codes + wide_offset
-    matrix = linear.pack(weight.bfloat16(), linear.Groups(codes, scale, offset))
+def test_few_rows_over_few_bits_give_the_same_product(
+    monkeypatch: pytest.MonkeyPatch, n: int, k: int, rows: int, bits: int, matrix_unit: bool
+) -> None:
+    if not matrix_unit:
+        monkeypatch.setattr(amx, "available", lambda: False)
+    weight, groups = few_bits(n, k, bits)
+    matrix = linear.pack(weight.bfloat16(), groups)
     x = torch.randn(rows, k).bfloat16()
-    assert (matrix.codes is None) == (n % 16 != 0)
+    assert (matrix.tiles is not None) == (n % 16 == 0 and matrix_unit and amx.available())
+    assert (matrix.codes is not None) == (n % 16 == 0 and bits == 4 and not amx.available())
     torch.testing.assert_close(linear.fast(x, matrix).float(), x.float() @ weight.T, rtol=2e-2, atol=2e-2)
 
 
 def test_float32_keeps_to_the_dense_weight() -> None:
     groups = linear.Groups(torch.zeros(16, 32, dtype=torch.uint8), torch.ones(16, 1), torch.ones(16, 1))
-    assert linear.pack(torch.ones(16, 32), groups).codes is None
+    matrix = linear.pack(torch.ones(16, 32), groups)
+    assert matrix.codes is None
+    assert matrix.tiles is None
+
+
+def test_many_threads_take_the_dense_weight(monkeypatch: pytest.MonkeyPatch) -> None:
+    weight, groups = few_bits(16, 32, 4)
+    matrix, x = linear.pack(weight.bfloat16(), groups), torch.randn(3, 32).bfloat16()
+    monkeypatch.setattr(torch, "get_num_threads", lambda: linear.THREADS + 1)
+    monkeypatch.setattr(quantized, "product", None)
+    torch.testing.assert_close(linear.fast(x, matrix).float(), x.float() @ weight.T, rtol=2e-2, atol=2e-2)

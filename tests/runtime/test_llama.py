@@ -10,7 +10,8 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from espalier.kernels.linear import GROUP
+from espalier.kernels import amx
+from espalier.kernels.quantized import GROUP
 from espalier.kernels.registry import kernels
 from espalier.runtime.config import EngineConfig
 from espalier.runtime.gguf import GGUFFile
@@ -193,14 +194,15 @@ def bfloat16(smollm2_path: Path) -> Llama:
 
 
 @pytest.mark.model
-@pytest.mark.parametrize("chunk", [1, 4, 30])
+@pytest.mark.parametrize("chunk", [1, 4, 30, 40])
 def test_the_real_model_in_bfloat16_stays_close(
     smollm2: Llama, bfloat16: Llama, reference: dict[str, Any], chunk: int
 ) -> None:
-    """In chunks small enough for the 4-bit weights and in larger ones."""
+    """In chunks small enough for the weights in few bits and in larger ones."""
     text = prompts(reference)[5]["prompt_ids"]
     config = EngineConfig(threads=1, pages=64)
-    assert all(block.down.codes is not None for block in bfloat16.blocks)
+    few_bits = "tiles" if amx.available() else "codes"
+    assert all(getattr(block.down, few_bits) is not None for block in bfloat16.blocks)
     fast = Driver(TorchExecutor(bfloat16, config), config.page).whole(text, range(chunk, len(text), chunk))
     exact_config = EngineConfig(dtype="float32", exact=True, threads=1, pages=64)
     exact = Driver(TorchExecutor(smollm2, exact_config), config.page).whole(text).log_softmax(-1)
@@ -208,13 +210,16 @@ def test_the_real_model_in_bfloat16_stays_close(
     assert divergence.mean() < 0.02
 
 
+WEIGHTS = ("blk.0.attn_q.weight", "blk.3.attn_k.weight", "blk.29.ffn_down.weight", "token_embd.weight")
+
+
 @pytest.mark.model
-@pytest.mark.parametrize("name", ["blk.0.attn_q.weight", "blk.3.attn_k.weight", "blk.29.ffn_down.weight"])
-def test_the_four_bits_are_the_tensor(smollm2_path: Path, name: str) -> None:
+@pytest.mark.parametrize("name", WEIGHTS)
+def test_the_few_bits_are_the_tensor(smollm2_path: Path, name: str) -> None:
     gguf = GGUFFile.open(smollm2_path)
     source = GGUFSource(gguf, llama_config(gguf))
     groups = source.groups(name)
     assert groups is not None
     scale, offset = (x.repeat_interleave(GROUP, 1) for x in (groups.scale, groups.offset))
     assert torch.equal(scale * groups.codes + offset, torch.from_numpy(source.tensor(name)))
-    assert source.groups("token_embd.weight") is None
+    assert source.groups("output_norm.weight") is None
