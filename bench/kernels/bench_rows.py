@@ -1,0 +1,110 @@
+"""Norm, rotation with the KV write, gate and gather on a GPU, Llama-3-8B shape, bf16.
+
+    python -m bench.kernels.bench_rows
+
+At 8,192 rows the floor is the bytes moved at the copy bandwidth of this card; at 64 rows launches are all there is.
+"""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import torch
+
+from espalier.kernels import gated_silu, gather_rows, rms_norm, rope_write
+from espalier.kernels.layout import Batch, Span
+
+from .device import Ceilings, ceilings, graph_us
+from .record import Record, Result
+
+WIDTH, FFN, Q_HEADS, KV_HEADS, DIM, PAGE = 4096, 14336, 32, 8, 128, 16
+Call = Callable[[], object]
+
+
+@dataclass(frozen=True)
+class Work:
+    name: str
+    bytes: int
+    calls: list[Call]
+    peer: str | None = None
+    peer_calls: list[Call] | None = None
+
+
+def _random(*shape: int) -> torch.Tensor:
+    return torch.randn(*shape, device="cuda", dtype=torch.bfloat16)
+
+
+def norm(rows: int, copies: int) -> Work:
+    weight = _random(WIDTH)
+    pairs = [(_random(rows, WIDTH), _random(rows, WIDTH)) for _ in range(copies)]
+
+    def plain(x: torch.Tensor, delta: torch.Tensor) -> torch.Tensor:
+        x += delta
+        return torch.nn.functional.rms_norm(x, (WIDTH,), weight, 1e-5)
+
+    return Work(
+        "rms_norm with residual", rows * WIDTH * 8,
+        [lambda x=x, d=d: rms_norm.on_device(x, d, weight, 1e-5) for x, d in pairs], "torch",
+        [lambda x=x, d=d: plain(x, d) for x, d in pairs],
+    )
+
+
+def gate(rows: int, copies: int) -> Work:
+    several = [_random(rows, 2 * FFN) for _ in range(copies)]
+    return Work("gated silu", rows * FFN * 6, [lambda x=x: gated_silu.on_device(x) for x in several], "torch", [
+        lambda x=x: torch.nn.functional.silu(x[:, :FFN]) * x[:, FFN:] for x in several
+    ])
+
+
+def rotation(rows: int, copies: int) -> Work:
+    each = 128 if rows > 128 else 1
+    pages = -(-(each + 1000) // PAGE)
+    order = torch.randperm(rows // each * pages).tolist()
+    spans = [Span(i * each, each, 1000, tuple(order[i * pages : (i + 1) * pages])) for i in range(rows // each)]
+    batch = Batch.of(spans, page=PAGE, pages=len(order), device=torch.device("cuda"))
+    cos, sin = (x.cuda() for x in rope_write.rope_table(2048, DIM, 5e5))
+    k, v = (torch.zeros(len(order), KV_HEADS, PAGE, DIM, device="cuda", dtype=torch.bfloat16) for _ in range(2))
+    width = (Q_HEADS + 2 * KV_HEADS) * DIM
+    several = [_random(rows, width) for _ in range(copies)]
+    return Work("rope with KV write", rows * width * 4,
+                [lambda x=x: rope_write.on_device(x, cos, sin, k, v, batch) for x in several])
+
+
+def gather(rows: int, copies: int) -> Work:
+    at = torch.randint(8192, (rows,), device="cuda")
+    several = [_random(8192, WIDTH) for _ in range(copies)]
+    return Work("gather of rows", rows * WIDTH * 4, [lambda x=x: gather_rows.on_device(x, at) for x in several],
+                "torch", [lambda x=x: x.index_select(0, at) for x in several])
+
+
+def results(limits: Ceilings) -> Iterator[Callable[[], Result]]:
+    for rows, copies in ((8192, 5), (64, 20)):
+        for make in (norm, rotation, gate, gather):
+            def measured(make: Callable[[int, int], Work] = make, rows: int = rows, copies: int = copies) -> Result:
+                work = make(rows, copies)
+                us, floor = graph_us(work.calls), work.bytes / limits.copy * 1e6
+                peer = graph_us(work.peer_calls) if work.peer_calls else None
+                return Result(f"{work.name}, {rows} rows", us, floor, work.peer, peer,
+                              {"bytes": work.bytes, "share_of_copy": floor / us})
+
+            yield measured
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--only", default="", help="ignored: all take a few seconds")
+    parser.add_argument("--out", type=Path, default=Path("bench/results/kernels_rows.json"))
+    parser.add_argument("--seconds", type=float, default=540, help="stops by itself")
+    args = parser.parse_args()
+    limits = ceilings()
+    record = Record.begin("kernels_rows", limits, args.out, args.seconds)
+    for measured in results(limits):
+        if not record.add(measured):
+            return
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,146 @@
+"""Sampling under a mask on a GPU, vocabulary 128,256: python -m bench.kernels.bench_sampling
+
+The floor is one read of the logits at the read bandwidth of this card. Every time is the median of one step among 20 in
+a graph, in rotation over logits several times the L2. Each row of logits is under its own mask, half of it allowed.
+Peers: torch's own sampling in the same run; xgrammar and FlashInfer as measured before on the same card.
+"""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+
+from espalier.kernels.sampling import launch
+
+from .device import Ceilings, ceilings, graph_us
+from .record import Record, Result
+
+VOCABULARY = 128_256
+COPIES = {1: 40, 8: 24, 64: 8, 256: 4}
+PEERS = {("plain", 64): 63.0, ("plain", 256): 186.0, ("k 50, p 0.9, min-p 0.05", 64): 227.0,
+         ("k 50, p 0.9, min-p 0.05", 256): 587.0, ("flat p 0.9", 64): 227.0, ("flat p 0.9", 256): 587.0}
+
+
+@dataclass(frozen=True)
+class Case:
+    name: str
+    setting: dict[str, float]
+    dtype: torch.dtype = torch.float32
+    raw: bool = True
+    masked: bool = True
+    spread: float = 1.0
+
+
+CASES = (
+    Case("plain", {}), Case("k 50, p 0.9, min-p 0.05", {"top_k": 50, "top_p": 0.9, "min_p": 0.05}),
+    Case("flat p 0.9", {"top_p": 0.9}), Case("greedy", {"temperature": 0.0}),
+    Case("plain, no mask", {}, masked=False), Case("plain, no log-probabilities", {}, raw=False),
+    Case("plain, bf16", {}, torch.bfloat16), Case("min-p 0.05", {"min_p": 0.05}),
+    Case("k 50, p 0.9, min-p 0.05, spread 3", {"top_k": 50, "top_p": 0.9, "min_p": 0.05}, spread=3.0),
+    Case("flat p 0.9, spread 3", {"top_p": 0.9}, spread=3.0),
+)
+
+
+def columns_of(rows: int, case: Case) -> dict[str, Any]:
+    def column(name: str, value: float, kind: type) -> Any:
+        return np.full(rows, case.setting.get(name, value), kind)
+
+    columns = {
+        "row": np.arange(rows), "mask": np.arange(rows) % 64 + 1 if case.masked else np.zeros(rows, np.int64),
+        "target": np.full(rows, -1), "temperature": column("temperature", 1.0, np.float32),
+        "top_k": column("top_k", 0, np.int64), "top_p": column("top_p", 1.0, np.float32),
+        "min_p": column("min_p", 0.0, np.float32), "seed": np.arange(rows).astype(np.uint64),
+        "position": np.arange(rows).astype(np.uint64),
+    }
+    return columns | {"flat": launch.flat_of(columns["temperature"], columns["top_k"], columns["top_p"])}
+
+
+def calls(case: Case, rows: int) -> list[Callable[[], None]]:
+    made = columns_of(rows, case)
+    columns = launch.Columns.of(made, torch.device("cuda"))
+    work = launch.Workspace.allocate(rows, VOCABULARY, torch.device("cuda"))
+    masks = torch.randint(-2**31, 2**31 - 1, (65, VOCABULARY // 32), device="cuda", dtype=torch.int32)
+    masks[0] = -1
+    flat = bool(made["flat"].any())
+    lists = not flat and bool(((made["top_k"] > 0) | (made["min_p"] > 0)).any())
+    several = [(torch.randn(rows, VOCABULARY, device="cuda") * case.spread).to(case.dtype) for _ in range(COPIES[rows])]
+    return [lambda x=x: launch.draw(x, masks, columns, work, lists=lists, flat=flat, raw=case.raw) for x in several]
+
+
+def torch_plain(logits: torch.Tensor, allowed: torch.Tensor) -> torch.Tensor:
+    return logits.masked_fill(~allowed, -torch.inf).softmax(-1).multinomial(1)
+
+
+def torch_filtered(logits: torch.Tensor, allowed: torch.Tensor) -> torch.Tensor:
+    """top-k by torch.topk, then the rest over the 50 values that are left."""
+    values, ids = logits.masked_fill(~allowed, -torch.inf).topk(50)
+    chances = values.softmax(-1)
+    kept = ((chances.cumsum(-1) - chances) < 0.9) & (chances >= 0.05 * chances[:, :1])
+    return ids.gather(1, torch.where(kept, chances, 0.0).multinomial(1))
+
+
+def torch_flat(logits: torch.Tensor, allowed: torch.Tensor) -> torch.Tensor:
+    chances, ids = logits.masked_fill(~allowed, -torch.inf).softmax(-1).sort(-1, descending=True)
+    kept = (chances.cumsum(-1) - chances) < 0.9
+    return ids.gather(1, torch.where(kept, chances, 0.0).multinomial(1))
+
+
+TORCH = {"plain": torch_plain, "k 50, p 0.9, min-p 0.05": torch_filtered, "flat p 0.9": torch_flat}
+
+
+def torch_us(case: Case, rows: int) -> float:
+    allowed = torch.rand(rows, VOCABULARY, device="cuda") < 0.5
+    several = [torch.randn(rows, VOCABULARY, device="cuda") for _ in range(COPIES[rows])]
+    return graph_us([lambda x=x: TORCH[case.name](x, allowed) for x in several], times=3)
+
+
+def passes(case: Case, rows: int) -> dict[str, float]:
+    """us of each kernel, from the profiler."""
+    several = calls(case, rows)
+    several[0]()
+    with torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CUDA]) as profile:
+        for call in several * 3:
+            call()
+        torch.cuda.synchronize()
+    total = len(several) * 3
+    return {row.key: round(row.device_time_total / total, 1) for row in profile.key_averages() if row.device_time_total}
+
+
+def measure(case: Case, rows: int, limits: Ceilings) -> Result:
+    us = graph_us(calls(case, rows))
+    size = rows * VOCABULARY * case.dtype.itemsize
+    peer = PEERS.get((case.name, rows))
+    return Result(
+        f"{case.name}, batch {rows}", us, size / limits.read * 1e6, "xgrammar + FlashInfer, earlier" if peer else None,
+        peer, {"bytes": size, "passes": passes(case, rows)},
+    )
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--only", default="", help="part of the names to measure")
+    parser.add_argument("--out", type=Path, default=Path("bench/results/kernels_sampling.json"))
+    parser.add_argument("--seconds", type=float, default=540, help="stops by itself")
+    args = parser.parse_args()
+    limits = ceilings()
+    record = Record.begin("kernels_sampling", limits, args.out, args.seconds)
+    for rows in (64, 256, 8, 1):
+        for case in (case for case in CASES if args.only in f"{case.name}, batch {rows}"):
+            if rows < 64 and case.name not in TORCH:
+                continue
+            if not record.add(lambda case=case, rows=rows: measure(case, rows, limits)):
+                return
+            if case.name in TORCH and rows >= 64:
+                record.add(lambda case=case, rows=rows: Result(
+                    f"torch: {case.name}, batch {rows}", torch_us(case, rows),
+                    rows * VOCABULARY * 4 / limits.read * 1e6))
+
+
+if __name__ == "__main__":
+    main()
