@@ -16,7 +16,7 @@ CUDA = torch.device("cuda")
 
 def error(ours: torch.Tensor, expected: torch.Tensor) -> float:
     """Relative, in norm; 1e9 where a value is not a number or was not written."""
-    gap = (ours.double() - expected.double()).norm() / expected.double().norm()
+    gap = (ours.double() - expected.double()).norm() / expected.double().norm().clamp_min(1e-30)
     return float(gap.nan_to_num(1e9))
 
 
@@ -27,7 +27,7 @@ def check_norms_and_gates(report: Report) -> None:
             weight, other = torch.randn(width, device=CUDA).to(dtype), x.clone()
             ours = rms_norm.on_device(x, delta, weight, 1e-5, 1.0)
             gap = max(error(ours, rms_norm.reference(other, delta, weight, 1e-5, 1.0)), error(x, other))
-            alone = rms_norm.on_device(other[7:8].clone(), None, weight, 1e-5, 1.0)
+            alone = rms_norm.on_device(x[7:8].clone(), None, weight, 1e-5, 1.0)
             report(f"rms_norm {str(dtype)[6:]} {width}", gap < limit and torch.equal(alone[0], ours[7]), f"{gap:.0e}")
         both = torch.randn(300, 2 * 14336, device=CUDA).to(dtype) * 3
         gap = max(error(gated_silu.on_device(both), gated_silu.reference(both)),
@@ -47,7 +47,7 @@ def _pool(pages: int, heads: int, dim: int, dtype: torch.dtype) -> PagedCache:
 
 def _same(ours: PagedCache, expected: PagedCache, limit: float) -> bool:
     pairs = zip((*ours.k, *ours.v), (*expected.k, *expected.v), strict=True)
-    return all(torch.equal(a.isnan(), b.isnan()) and error(a.nan_to_num(), b.nan_to_num() + 1e-30) < limit
+    return all(torch.equal(a.isnan(), b.isnan()) and error(a.nan_to_num(), b.nan_to_num()) < limit
                for a, b in pairs)
 
 
