@@ -98,6 +98,9 @@ def _new_key(tables, arena, state, key, keys, low):  # type: ignore[no-untyped-d
         if at == key and length > 0:
             here = state
             for k in range(1, length + 1):
+                # A byte brings the end nearer by one at most: once this way cannot win, no longer one along it can.
+                if k - 1 + tables[7][states[here, BASE] + low] >= best:
+                    break
                 at = sets[rest, 1]
                 for _ in range(length - k):
                     at = pairs[at, 0]
@@ -123,9 +126,10 @@ def _open_new_key(tables, arena, rule, keys, low):  # type: ignore[no-untyped-de
     edges, sets = tables[5], arena[5]
     if sets[keys, 2] >= 0:
         return _i8(sets[keys, 2])
-    worst = _i8(-1)
+    worst, last = _i8(-1), _i8(-1)
     for e in range(tables[3][rule, EDGES], tables[3][rule, EDGES_END]):
-        if edges[e, 2] == OPEN_KEY:
+        if edges[e, 2] == OPEN_KEY and edges[e, 1] != last:
+            last = _i8(edges[e, 1])
             cost = _new_key(tables, arena, _i8(edges[e, 1]), _i8(1), keys, low)
             if cost < _FAR:
                 worst = max(worst, cost)
