@@ -6,23 +6,21 @@ from collections.abc import Sequence
 
 from .build import RuleBuilder
 from .components import components
-from .corners import Corners, Rows, bypass_nullable, leading_calls
-from .dfa import Dfa, minimise, trim
+from .copies import calls_of, copy_small_rules, deterministic
+from .corners import Corners, bypass_nullable
+from .dfa import Dfa
+from .effort import Effort, TooMuchWork
 from .errors import ConstraintTooLarge, InvalidConstraint
 from .ir import Grammar, Rule
 from .limits import Meter
 from .network import CALL, Network
 from .productions import Production
-from .subsets import Subsets, TooManyStates
 
-# A rule that does not call itself is copied to where it is mentioned when it is at most this large. Copies make
-# competing readings one automaton; the sizes keep the whole within a few times the grammar.
-_COPIED_STATES = 64
-_CYCLE = 8  # rules of a cycle that may still turn out to be loops
-_COPIES = 100_000  # nodes added by copies, over all
-# Jumps into other rules copy them too; past this many states for each node of the grammar they stay calls.
-_JUMP_FACTOR = 4
-_JUMP_STATES = 20_000
+# Goals that take in what they begin with, and jumps, copy rules too; past so many states for each node of the grammar,
+# or so many moves looked at, calls stay calls.
+_STATES_EACH, _STATES_MORE = 4, 20_000
+_WORK_EACH, _WORK_MORE = 10, 400_000
+_DEEPEST = 256  # calls that may begin one in another; the engine enters them all before a byte
 
 
 def compile_rules(productions: Sequence[Production], root: str, meter: Meter) -> Grammar:
@@ -45,70 +43,23 @@ class _Compiler:
         self._meter = network.meter
         self._root = root
         self._empty = bypass_nullable(network)[root]
-        leading = leading_calls(network)
-        cycles = _cycles([[rule for rule, _ in calls] for calls in leading])
-        self._corners = Corners(network, cycles, leading)
 
     def run(self) -> Grammar:
-        self._copy_small_rules()
+        copy_small_rules(self._network, self._root)
         nodes = len(self._network.edges)
+        most, work = _STATES_EACH * nodes + _STATES_MORE, _WORK_EACH * nodes + _WORK_MORE
         try:
-            automata = self._automata(_JUMP_FACTOR * nodes + _JUMP_STATES, open=True)
-        except TooManyStates:
-            automata = self._automata(self._meter.limits.states, open=False)
+            automata = self._automata(Corners(self._network, wide=True), Effort(self._meter, most, work), open=True)
+        except TooMuchWork:
+            effort = Effort(self._meter, self._meter.limits.states, None)
+            automata = self._automata(Corners(self._network), effort, open=False)
+            self._check_depth(automata)
         return self._grammar(automata)
-
-    # Copies
-
-    def _copy_small_rules(self) -> None:
-        """Replaces calls of small rules that do not recurse by copies of their automata, callees first."""
-        network = self._network
-        called = network.mentioned()
-        sites: dict[int, list[int]] = {}
-        for node, calls in enumerate(network.calls):
-            for rule, _ in calls:
-                sites.setdefault(rule, []).append(node)
-        left = _COPIES
-        open_rules: set[int] = set()  # that do not recurse, and are called nevertheless
-        for component in components(called, [self._root]):
-            self._meter.time()
-            for rule in component:
-                if rule == self._root or not open_rules.isdisjoint(called[rule]):
-                    dfa = None
-                else:
-                    dfa = self._small(rule, component, called)
-                if dfa is not None and len(dfa.edges) * len(sites[rule]) <= left:
-                    left -= len(dfa.edges) * len(sites[rule])
-                    self._replace(rule, dfa, sites[rule])
-                elif not _recurses(component, called):
-                    open_rules.add(rule)
-
-    def _small(self, rule: int, component: list[int], called: list[list[int]]) -> Dfa | None:
-        """The automaton of a rule that can be copied: small, and without calls that lead back to it."""
-        if len(component) > _CYCLE:
-            return None
-        rows = Rows(self._network, self._corners, rule, open=_recurses(component, called))
-        try:
-            dfa = self._deterministic(rows, _COPIED_STATES)
-        except TooManyStates:
-            return None
-        return None if _calls(dfa) & set(component) else dfa
-
-    def _replace(self, rule: int, dfa: Dfa, sites: list[int]) -> None:
-        network = self._network
-        for node in sites:
-            targets = [target for called, target in network.calls[node] if called == rule]
-            network.calls[node] = [call for call in network.calls[node] if call[0] != rule]
-            for target in targets:
-                network.graft(dfa, node, target)
 
     # Automata
 
-    def _deterministic(self, rows: Rows, most: int) -> Dfa:
-        return minimise(trim(Subsets(rows.row, self._meter).automaton(rows.start, most)))
-
-    def _automata(self, most: int, *, open: bool) -> dict[int, Dfa]:
-        """The automaton of the root and of every rule that is still called; raises TooManyStates past `most` states."""
+    def _automata(self, corners: Corners, effort: Effort, *, open: bool) -> dict[int, Dfa]:
+        """The automaton of the root and of every rule that is still called. Raises TooMuchWork."""
         automata: dict[int, Dfa] = {}
         queue = [self._root]
         seen = {self._root}
@@ -117,13 +68,24 @@ class _Compiler:
                 raise ConstraintTooLarge(f"the grammar needs more than {self._meter.limits.rules} rules",
                                          keyword="rules", where=self._network.rules[rule].where,
                                          fix="Use a smaller grammar.")
-            rows = Rows(self._network, self._corners, rule, open=open)
-            automata[rule] = self._deterministic(rows, most)
-            most -= len(automata[rule].edges)
-            for called in sorted(_calls(automata[rule]) - seen):
+            automata[rule] = deterministic(self._network, corners, rule, effort, open=open)
+            for called in sorted(calls_of(automata[rule]) - seen):
                 seen.add(called)
                 queue.append(called)
         return automata
+
+    def _check_depth(self, automata: dict[int, Dfa]) -> None:
+        """Raises ConstraintTooLarge for rules that begin one in another too deeply."""
+        numbers = {rule: i for i, rule in enumerate(automata)}
+        first = [sorted(numbers[called] for called in calls_of(Dfa(dfa.edges[:1], frozenset())))
+                 for dfa in automata.values()]
+        depth = [0] * len(first)
+        for rule, in components(first, range(len(first))):
+            depth[rule] = 1 + max((depth[called] for called in first[rule]), default=0)
+            if depth[rule] > _DEEPEST:
+                production = self._network.rules[list(automata)[rule]]
+                raise ConstraintTooLarge(f"more than {_DEEPEST} rules begin one in another", keyword=production.name,
+                                         where=production.where, fix="Nest the rules less deeply.")
 
     # Rules
 
@@ -134,7 +96,7 @@ class _Compiler:
         if not self._empty:
             return Grammar(tuple(rules), 0)
         whole = self._rule(self._root, _with_empty(root), numbers)
-        if any(self._root in _calls(dfa) for dfa in automata.values()):
+        if any(self._root in calls_of(dfa) for dfa in automata.values()):
             return Grammar((*rules, whole), len(rules))
         return Grammar((whole, *rules[1:]), 0)
 
@@ -155,22 +117,7 @@ class _Compiler:
         return builder.finish()
 
 
-def _calls(dfa: Dfa) -> set[int]:
-    """The rules that an automaton calls."""
-    return {symbol - CALL for row in dfa.edges for low, high, _ in row if low >= CALL
-            for symbol in range(low, high + 1)}
-
-
 def _with_empty(dfa: Dfa) -> Dfa:
     """Also the empty text, by a start that nothing leads back to."""
     moved = [tuple((low, high, target + 1) for low, high, target in row) for row in dfa.edges]
     return Dfa((moved[0], *moved), frozenset([0, *(state + 1 for state in dfa.finals)]))
-
-
-def _recurses(component: list[int], called: list[list[int]]) -> bool:
-    return len(component) > 1 or component[0] in called[component[0]]
-
-
-def _cycles(arcs: list[list[int]]) -> list[list[int]]:
-    """The components in which something leads back to itself."""
-    return [found for found in components(arcs, range(len(arcs))) if _recurses(found, arcs)]

@@ -13,7 +13,9 @@ move beside the call). Three exact rewritings happen while rows are made, none o
 
 from __future__ import annotations
 
+from .components import components
 from .dfa import Edge
+from .effort import Effort
 from .network import CALL, Network
 
 # A place is a goal and a node: goal << _NODE_BITS | node. The start of a rule is the start of the goal.
@@ -22,30 +24,58 @@ _NODE_MASK = (1 << _NODE_BITS) - 1
 
 
 class Corners:
-    """The left corners of a network, read once; grafts made later are seen."""
+    """What goals of a network can begin with, read once; copies made later are seen.
 
-    def __init__(self, network: Network, groups: list[list[int]], leading: list[list[tuple[int, int]]]) -> None:
-        """groups: the cycles of rules that begin with each other, a rule alone included when it begins with itself.
-        leading: the calls that each rule can begin with."""
+    Narrow: a goal takes in the cycle of rules that begin with each other, if it is on one. Wide: every rule that it
+    can begin with, so that no goal begins with a call.
+    """
+
+    def __init__(self, network: Network, *, wide: bool = False) -> None:
         self._network = network
-        self._members: dict[int, tuple[int, ...]] = {}
-        # behind[D]: the nodes behind a leading D in the rules of D's cycle.
-        self.behind: dict[int, list[int]] = {}
-        for group in groups:
-            inside = frozenset(group)
-            for rule in group:
-                self._members[rule] = tuple(group)
-                for called, target in leading[rule]:
-                    if called in inside:
-                        self.behind.setdefault(called, []).append(target)
+        self._wide = wide
+        self._leading = [[call for node in network.closure([start]) for call in network.calls[node]]
+                         for start in network.starts]
+        self._arcs = [sorted({rule for rule, _ in calls}) for calls in self._leading]
+        self._cycles: dict[int, tuple[int, ...]] = {}
+        for group in components(self._arcs, range(len(self._arcs))):
+            if len(group) > 1 or group[0] in self._arcs[group[0]]:
+                self._cycles.update((rule, tuple(group)) for rule in group)
+        self._known: dict[int, tuple[tuple[int, ...], dict[int, list[int]]]] = {}
 
     def members(self, goal: int) -> tuple[int, ...]:
-        """The cycle of a goal; the goal alone when it is not left-recursive."""
-        return self._members.get(goal, (goal,))
+        """The rules that a goal takes in, itself included."""
+        return self._of(goal)[0]
+
+    def behind(self, goal: int) -> dict[int, list[int]]:
+        """For each rule that a member begins with and that is a member: the nodes behind such beginnings."""
+        return self._of(goal)[1]
+
+    def _of(self, goal: int) -> tuple[tuple[int, ...], dict[int, list[int]]]:
+        if goal not in self._known:
+            members = self._reached(goal) if self._wide else self._cycles.get(goal, (goal,))
+            inside = frozenset(members)
+            behind: dict[int, list[int]] = {}
+            for rule in members:
+                for called, target in self._leading[rule]:
+                    if called in inside:
+                        behind.setdefault(called, []).append(target)
+            self._known[goal] = members, behind
+        return self._known[goal]
+
+    def _reached(self, goal: int) -> tuple[int, ...]:
+        seen = {goal: None}
+        queue = [goal]
+        for rule in queue:
+            for called in self._arcs[rule]:
+                if called not in seen:
+                    seen[called] = None
+                    queue.append(called)
+        return tuple(queue)
 
     def reach(self, goal: int, nodes: list[int]) -> tuple[list[int], bool]:
         """The nodes reached without reading, and whether the goal may have ended."""
         network = self._network
+        behind = self.behind(goal)
         seen = dict.fromkeys(nodes)
         queue = list(seen)
         over = False
@@ -54,7 +84,7 @@ class Corners:
             ended = network.ended.get(node)
             if ended is not None:
                 over = over or ended == goal
-                followers = self.behind.get(ended, [])
+                followers = behind.get(ended, [])
             for target in followers:
                 if target not in seen:
                     seen[target] = None
@@ -66,8 +96,9 @@ class Rows:
     """The rows of one rule's automaton over bytes and calls, place by place. open: whether a tail call of another rule
     may become a jump into it."""
 
-    def __init__(self, network: Network, corners: Corners, goal: int, *, open: bool) -> None:
+    def __init__(self, network: Network, corners: Corners, goal: int, effort: Effort, *, open: bool) -> None:
         self._network = network
+        self._effort = effort
         self._corners = corners
         self._goal = goal
         self._open = open
@@ -94,7 +125,7 @@ class Rows:
         for here in queue:  # grows with every jump
             goal, node = here >> _NODE_BITS, here & _NODE_MASK
             base = goal << _NODE_BITS
-            skipped: tuple[int, ...] = ()
+            skipped: dict[int, list[int]] = {}
             if node == network.starts[goal]:
                 nodes, skipped = self._beginning(goal)
             else:
@@ -110,15 +141,14 @@ class Rows:
                     elif self._entry(rule) not in seen:
                         seen.add(self._entry(rule))
                         queue.append(self._entry(rule))
-            network.meter.states(0)
+            self._effort.spend(len(nodes))
         return tuple(moves), final
 
-    def _beginning(self, goal: int) -> tuple[list[int], tuple[int, ...]]:
-        """The nodes at the start of a goal, and the rules whose calls there are left recursion."""
-        members = self._corners.members(goal)
+    def _beginning(self, goal: int) -> tuple[list[int], dict[int, list[int]]]:
+        """The nodes at the start of a goal, and the rules whose calls there are beginnings of the goal itself."""
         network = self._network
-        nodes = network.closure([network.starts[rule] for rule in members])
-        return nodes, members if goal in self._corners.behind else ()
+        nodes = network.closure([network.starts[rule] for rule in self._corners.members(goal)])
+        return nodes, self._corners.behind(goal)
 
     def _jumps(self, goal: int, rule: int, target: int) -> bool:
         over, beyond = self._tail(goal, target)
@@ -133,16 +163,9 @@ class Rows:
         key = goal << _NODE_BITS | target
         if key not in self._tails:
             nodes, over = self._corners.reach(goal, [target])
+            self._effort.spend(len(nodes))
             self._tails[key] = over, frozenset(nodes)
         return self._tails[key]
-
-
-def leading_calls(network: Network) -> list[list[tuple[int, int]]]:
-    """The calls that each rule can begin with, as (rule, target)."""
-    found = []
-    for start in network.starts:
-        found.append([call for node in network.closure([start]) for call in network.calls[node]])
-    return found
 
 
 def bypass_nullable(network: Network) -> list[bool]:

@@ -6,41 +6,35 @@ from bisect import bisect_left
 from collections.abc import Callable
 
 from .dfa import Dfa, Edge
-from .limits import Meter
+from .effort import Effort
 
 Row = tuple[tuple[Edge, ...], bool]
 # Sets up to this size are not thinned: comparing places would cost more than it saves.
 _SMALL = 8
 
 
-class TooManyStates(Exception):
-    """The automaton has more states than the caller wanted to see."""
-
-
 class Subsets:
     """row: the moves of a place (they may overlap) and whether the text may end there."""
 
-    def __init__(self, row: Callable[[int], Row], meter: Meter) -> None:
+    def __init__(self, row: Callable[[int], Row], effort: Effort) -> None:
         self._row = row
-        self._meter = meter
+        self._effort = effort
         self._covers: dict[tuple[int, int], bool] = {}
 
-    def automaton(self, start: int, most: int) -> Dfa:
-        """The deterministic automaton; raises TooManyStates past `most` states."""
+    def automaton(self, start: int) -> Dfa:
+        """The deterministic automaton. Raises TooMuchWork."""
         first: tuple[int, ...] = (start,)
         numbers = {first: 0}
         order = [first]
         edges: list[tuple[Edge, ...]] = []
         for places in order:  # grows while it runs
-            self._meter.states(1)
+            self._effort.state()
             out: list[Edge] = []
             for low, high, targets in self._cut(places):
                 follower = self._thinned(targets)
                 number = numbers.setdefault(follower, len(order))
                 if number == len(order):
                     order.append(follower)
-                    if number >= most:
-                        raise TooManyStates
                 if out and out[-1][2] == number and out[-1][1] + 1 == low:
                     out[-1] = (out[-1][0], high, number)
                 else:
@@ -52,7 +46,7 @@ class Subsets:
     def _cut(self, places: tuple[int, ...]) -> list[tuple[int, int, set[int]]]:
         """The moves of a set, cut where any of them begins or ends."""
         moves = [move for place in places for move in self._row(place)[0]]
-        self._meter.states(0)
+        self._effort.spend(len(moves))
         cuts = sorted({edge for low, high, _ in moves for edge in (low, high + 1)})
         cells: list[set[int]] = [set() for _ in cuts]
         for low, high, target in moves:
@@ -66,6 +60,7 @@ class Subsets:
         ordered = sorted(targets)
         if len(ordered) <= _SMALL:
             return tuple(ordered)
+        self._effort.spend(2 * len(ordered))
         kept = [True] * len(ordered)
         for i in range(len(ordered) - 1):
             if self._covered(ordered[i], ordered[i + 1]):
@@ -85,7 +80,7 @@ class Subsets:
         parents: dict[tuple[int, int], tuple[int, int] | None] = {(big, small): None}
         queue = list(parents)
         for pair in queue:  # grows while it runs
-            self._meter.states(0)
+            self._effort.spend(1)
             followers = self._matched(*pair)
             if followers is None or any(known.get(follower) is False for follower in followers):
                 failed: tuple[int, int] | None = pair

@@ -1,0 +1,31 @@
+"""What one attempt of a compilation may cost before another way is taken; the meter bounds the whole."""
+
+from __future__ import annotations
+
+from .limits import Meter
+
+
+class TooMuchWork(Exception):
+    """The attempt came to more states, or more steps, than its caller wanted to spend."""
+
+
+class Effort:
+    """steps: moves and places to look at, None for what the meter allows. states: of the result."""
+
+    def __init__(self, meter: Meter, states: int, steps: int | None) -> None:
+        self.meter = meter
+        self._states = states
+        self._steps = steps
+
+    def state(self) -> None:
+        self.meter.states(1)
+        self._states -= 1
+        if self._states < 0:
+            raise TooMuchWork
+
+    def spend(self, steps: int) -> None:
+        self.meter.states(0)
+        if self._steps is not None:
+            self._steps -= steps
+            if self._steps < 0:
+                raise TooMuchWork
