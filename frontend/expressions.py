@@ -62,17 +62,20 @@ def gen(
     regex: str | None = None,
     schema: Any = None,
     choices: Sequence[str] | None = None,
+    lark: str | None = None,
+    gbnf: str | None = None,
     spacing: Spacing = "compact",
 ) -> Expression:
     """Generate a text and write it to `name` (None: it cannot be read by name).
 
     max_tokens: at least 1. temperature 0: greedy. top_k 0, top_p 1, min_p 0: off. seed None: a fresh random one.
     stop: the answer ends before the earliest of these strings; they are not part of it.
-    schema, regex or choices: what the answer must fit; at most one of them, and not together with stop. schema is a
-    Pydantic class, a type (int, list[str], Literal, a dataclass), a dict or JSON text. The value is an instance of the
-    class or type, parsed JSON for dicts and JSON text, and a string without a schema.
+    schema, regex, choices, lark or gbnf: what the answer must fit; at most one of them, and not together with stop.
+    schema is a Pydantic class, a type (int, list[str], Literal, a dataclass), a dict or JSON text; lark and gbnf are
+    grammars that derive the answer from `start` and `root`. The value is an instance of the class or type, parsed JSON
+    for dicts and JSON text, and a string without a schema.
     """
-    kind = kind_of(regex=regex, schema=schema, choices=choices, spacing=spacing)
+    kind = kind_of(regex=regex, schema=schema, choices=choices, lark=lark, gbnf=gbnf, spacing=spacing)
     stops = _stops(stop)
     if stops and kind.constraint is not None:
         raise ProgramError(

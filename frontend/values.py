@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, get_args
 
-from ..grammars.constraint import Choices, Constraint, JsonSchema, Regex, Spacing
+from ..grammars.constraint import Choices, Constraint, Gbnf, JsonSchema, Lark, Regex, Spacing
 from .errors import ProgramError
 from .slot import Reader
 from .types import type_schema
@@ -22,10 +22,12 @@ class Kind:
 
 
 def kind_of(
-    *, regex: object = None, schema: object = None, choices: object = None, spacing: Spacing = "compact"
+    *, regex: object = None, schema: object = None, choices: object = None, lark: object = None, gbnf: object = None,
+    spacing: Spacing = "compact",
 ) -> Kind:
     """Raises ProgramError when more than one is given or one has the wrong type."""
-    given = [name for name, value in (("regex", regex), ("schema", schema), ("choices", choices)) if value is not None]
+    kinds = {"regex": regex, "schema": schema, "choices": choices, "lark": lark, "gbnf": gbnf}
+    given = [name for name, value in kinds.items() if value is not None]
     if spacing not in get_args(Spacing):
         raise ProgramError(f"spacing must be one of {', '.join(get_args(Spacing))}, not {spacing!r}", where="spacing")
     if len(given) > 1:
@@ -34,6 +36,10 @@ def kind_of(
         return Kind(Regex(_pattern(regex)), str)
     if choices is not None:
         return Kind(Choices(options(choices)), str)
+    if lark is not None:
+        return Kind(Lark(_grammar(lark, "lark")), str)
+    if gbnf is not None:
+        return Kind(Gbnf(_grammar(gbnf, "gbnf")), str)
     if schema is not None:
         return _schema_kind(schema, spacing)
     return Kind(None, str)
@@ -69,6 +75,12 @@ def _pattern(regex: object) -> str:
     if not isinstance(pattern, str):
         raise ProgramError(f"regex must be a string, not {type(regex).__name__}", where="regex")
     return spelled(pattern, "regex")
+
+
+def _grammar(text: object, where: str) -> str:
+    if not isinstance(text, str):
+        raise ProgramError(f"{where} must be a string, not {type(text).__name__}", where=where)
+    return spelled(text, where)
 
 
 def _is_model(schema: object) -> bool:

@@ -1,0 +1,59 @@
+"""Written grammars in gen: the answer is a string that the grammar derives."""
+
+import re
+from typing import Any
+
+import pytest
+
+import espalier as esp
+from espalier.frontend.backends.local import LocalModel
+from espalier.runtime.config import EngineConfig
+from espalier.runtime.loading import bind_grammars, compile_grammar
+from tests.fakes import ByteTokenizer, ScriptedModel, scripted_runtime
+
+SUM = 'start: NUMBER ("+" NUMBER)*\nNUMBER: /[0-9]{1,3}/\n%ignore " "'
+NESTED = 'root ::= "(" root? ")" root?'
+
+
+@pytest.fixture(scope="module")
+def babbling() -> Any:
+    """A whole runtime whose model prefers every byte alike, so that only the grammar shapes the answer."""
+    tokenizer = ByteTokenizer()
+    config = EngineConfig(page=4, pages=512, step_tokens=64, max_rows=16)
+    with LocalModel(scripted_runtime(
+        ScriptedModel(tokenizer, {}), tokenizer, config,
+        constraints=bind_grammars(tokenizer, tokenizer.vocab_size, config), compile=compile_grammar,
+    )) as model:
+        yield model
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_the_answer_is_derived_by_the_grammar_and_closed_in_time(babbling: LocalModel, seed: int) -> None:
+    @esp.function
+    def program(s: esp.State) -> tuple[str, str]:
+        s += "sum " + esp.gen("sum", lark=SUM, max_tokens=30, temperature=20.0, seed=seed)
+        s += " nested " + esp.gen("nested", gbnf=NESTED, max_tokens=30, temperature=20.0, seed=seed)
+        return s["sum"], s["nested"]
+
+    total, nested = program.run(backend=babbling).result
+    assert re.fullmatch(r" ?\d{1,3}( ?\+ ?\d{1,3})* ?", total)
+    assert nested
+    while "()" in nested:
+        nested = nested.replace("()", "")
+    assert nested == ""
+
+
+def test_a_broken_grammar_is_an_error_with_its_place(babbling: LocalModel) -> None:
+    @esp.function
+    def program(s: esp.State) -> None:
+        s += "x " + esp.gen("x", gbnf='root ::= "a"\n  | missing')
+
+    error = program.run_batch([()], backend=babbling)[0].error
+    assert isinstance(error, esp.ConstraintError)
+    assert (error.keyword, error.where) == ("missing", "line 2, column 5")
+
+
+@pytest.mark.parametrize("kinds", [{"lark": SUM, "gbnf": NESTED}, {"lark": 1}, {"gbnf": "\ud800"}, {"gbnf": b"root"}])
+def test_grammars_are_strings_and_one_at_a_time(kinds: dict[str, Any]) -> None:
+    with pytest.raises(esp.ProgramError):
+        esp.gen("x", **kinds)
