@@ -29,8 +29,9 @@ from .base import KernelError
 
 FIRST, DRAFT, DIRECT = 1, 2, 4
 CHUNK, FAR, FAR_CHUNK = 512, 16384, 2048
-# Slots below which a piece costs more in parts than it wins in balance.
-SHORTEST = 128
+# A piece below SHORTEST costs more in parts than it wins in balance; above LONGEST the last ones run on a device that
+# is almost idle. Swept on an H200, bench/results/kernels_attention.json.
+SHORTEST, SHORTEST_WIDE, LONGEST = 128, 256, 1024
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,12 +94,15 @@ class Item:
 class Cut:
     """How a step is cut. groups: query heads per KV head. narrow, wide: packed rows of a tile of each bin.
 
-    programs: how many the device should have at least, over all KV heads. window: 0 for none. parts: most in all.
+    Over all KV heads, narrow segments are cut until there are at least `least` programs, and no coarser than LONGEST;
+    wide ones as finely as gives at most `most` programs, what the device holds at once. window: 0 for none. parts: most
+    in all.
     """
 
     groups: int
     kv_heads: int
-    programs: int
+    least: int = 198
+    most: int = 264
     narrow: int = 16
     wide: int = 128
     window: int = 0
@@ -204,22 +208,30 @@ def _check(rows: Sequence[Row], segments: Sequence[Segment], cut: Cut) -> None:
             raise KernelError(f"row {index}: a draft region has at most 64 slots, not {row.draft_len}")
 
 
+def _programs(work: Sequence[_Work], cut: Cut, wide: bool, longest: int) -> int:
+    tiles = (-(-(w.q_end - w.q_begin) // cut.tokens(wide)) * len(w.pieces(longest, cut.exact)) for w in work)
+    return cut.kv_heads * sum(tiles)
+
+
 def _longest(work: Sequence[_Work], cut: Cut, wide: bool) -> int:
-    """The longest piece that still gives the device enough programs; the shortest sensible one where none does."""
+    """The length of pieces that suits the device: programs become fewer as pieces become longer."""
     mine = [w for w in work if cut.is_wide(w.q_end - w.q_begin) == wide]
-    tiles = [-(-(w.q_end - w.q_begin) // cut.tokens(wide)) for w in mine]
-
-    def programs(longest: int) -> int:
-        pieces = (len(w.pieces(longest, cut.exact)) for w in mine)
-        return cut.kv_heads * sum(a * b for a, b in zip(tiles, pieces, strict=True))
-
-    low, high = SHORTEST // 64, max((-(-(w.slot_end - w.slot_begin) // 64) for w in mine), default=0)
-    if high <= low or programs(high * 64) >= cut.programs:
-        return max(high, low) * 64
+    fills = wide and not cut.exact
+    low = (SHORTEST_WIDE if fills else SHORTEST) // 64
+    high = max((-(-(w.slot_end - w.slot_begin) // 64) for w in mine), default=0)
+    enough = cut.most if wide else cut.least
+    whole = max(high, low) * 64
+    if high <= low or _programs(mine, cut, wide, whole) >= enough:
+        return whole if wide or cut.exact else min(whole, LONGEST)
+    if fills and _programs(mine, cut, wide, low * 64) <= enough:
+        return low * 64
     while high - low > 1:
         middle = (low + high) // 2
-        low, high = (middle, high) if programs(middle * 64) >= cut.programs else (low, middle)
-    return low * 64
+        if _programs(mine, cut, wide, middle * 64) >= enough + fills:
+            low = middle
+        else:
+            high = middle
+    return (high if fills else low) * 64 if wide or cut.exact else min(low * 64, LONGEST)
 
 
 def _parts(rows: Sequence[Row], segments: Sequence[Segment], pieces: Sequence[Sequence[object]]) -> list[int]:

@@ -13,10 +13,10 @@ from __future__ import annotations
 
 import torch
 
-from .jit import Arg, constexpr, jit, tl
+from .jit import INTERPRETED, Arg, constexpr, jit, tl
 
-# Loads in flight for each program: the parts of a long row arrive eight at a time.
-AHEAD = 8
+# Parts whose loads are in flight together. Of no influence on the result.
+AHEAD = 16
 
 
 def reference(part_o: torch.Tensor, part_ml: torch.Tensor, part_begin: torch.Tensor, out: torch.Tensor) -> None:
@@ -51,35 +51,40 @@ def normalized(acc: Arg, mass: Arg) -> Arg:
 @jit
 def _merge(
     part_o: Arg, part_ml: Arg, part_begin: Arg, out: Arg,
-    HEADS: constexpr, DIM: constexpr, WIDTH: constexpr, BLOCK: constexpr, AHEAD: constexpr,
+    HEADS: constexpr, DIM: constexpr, WIDTH: constexpr, AHEAD: constexpr, OVERLAP: constexpr,
 ) -> None:
-    token = tl.program_id(0) // (HEADS // BLOCK)
-    heads = tl.program_id(0) % (HEADS // BLOCK) * BLOCK + tl.arange(0, BLOCK)
+    """One token and query head, in one warp: with more, every step of the fold would wait at barriers."""
+    if OVERLAP:
+        tl.extra.cuda.gdc_wait()
+    token, head = tl.program_id(0) // HEADS, tl.program_id(0) % HEADS
     part, end = tl.load(part_begin + token), tl.load(part_begin + token + 1)
     if part == end:
         return
     dims = tl.arange(0, WIDTH)
-    inside = (heads >= 0)[:, None] & (dims < DIM)[None, :]
-    acc = tl.zeros([BLOCK, WIDTH], tl.float32)
-    mass, top = tl.zeros([BLOCK], tl.float32), tl.full([BLOCK], float("-inf"), tl.float32)
+    one = tl.arange(0, 1)
+    acc = tl.zeros([1, WIDTH], tl.float32)
+    mass, top = tl.zeros([1], tl.float32), tl.full([1], float("-inf"), tl.float32)
+    inside = (dims < DIM)[None, :]
     while part < end:
         for ahead in tl.static_range(AHEAD):
             here = part + ahead < end
-            rows = (part + ahead).to(tl.int64) * HEADS + heads
-            part_top = tl.load(part_ml + rows * 2, mask=here, other=float("-inf"))
-            part_mass = tl.load(part_ml + rows * 2 + 1, mask=here, other=0.0)
-            o = tl.load(part_o + rows[:, None] * DIM + dims[None, :], mask=inside & here, other=0.0)
-            acc, mass, top = fold(acc, mass, top, o, part_mass, part_top)
+            row = (part + ahead).to(tl.int64) * HEADS + head + one
+            part_top = tl.load(part_ml + row * 2, mask=here, other=float("-inf"))
+            part_mass = tl.load(part_ml + row * 2 + 1, mask=here, other=0.0)
+            part_acc = tl.load(part_o + row[:, None] * DIM + dims[None, :], mask=inside & here, other=0.0)
+            acc, mass, top = fold(acc, mass, top, part_acc, part_mass, part_top)
         part += AHEAD
-    rows = token.to(tl.int64) * HEADS + heads
-    tl.store(out + rows[:, None] * DIM + dims[None, :], normalized(acc, mass).to(out.dtype.element_ty), mask=inside)
+    row = token.to(tl.int64) * HEADS + head + one
+    tl.store(out + row[:, None] * DIM + dims[None, :], normalized(acc, mass).to(out.dtype.element_ty), mask=inside)
 
 
-def launch(part_o: torch.Tensor, part_ml: torch.Tensor, part_begin: torch.Tensor, out: torch.Tensor) -> None:
+def launch(
+    part_o: torch.Tensor, part_ml: torch.Tensor, part_begin: torch.Tensor, out: torch.Tensor, *, overlap: bool = False,
+) -> None:
+    """overlap: start while the kernel before still runs, and wait for it inside."""
     tokens, heads, dim = out.shape
-    width = 1 << (dim - 1).bit_length()
-    block = 4 if heads % 4 == 0 else 1
-    _merge[(tokens * (heads // block),)](
-        part_o, part_ml, part_begin, out, HEADS=heads, DIM=dim, WIDTH=width, BLOCK=block, AHEAD=AHEAD,
-        num_warps=block,
+    options = {"launch_pdl": True} if overlap else {}
+    _merge[(tokens * heads,)](
+        part_o, part_ml, part_begin, out, HEADS=heads, DIM=dim, WIDTH=1 << (dim - 1).bit_length(),
+        AHEAD=1 if INTERPRETED else AHEAD, OVERLAP=overlap, num_warps=1, **options,
     )

@@ -24,7 +24,7 @@ import torch
 
 from . import merge_parts
 from .base import KernelError
-from .items import CHUNK, FAR, FAR_CHUNK
+from .items import CHUNK
 from .jit import Arg, constexpr, dot, jit, tl
 from .merge_parts import fold, normalized
 from .paged import Score, Step, Work, visible
@@ -42,9 +42,19 @@ class Tile:
     stages: int
 
 
-NARROW = Tile(16, 64, 4, 5)
-WIDE = Tile(128, 64, 8, 3)
-EXACT = Tile(64, 64, 8, 3)
+@dataclass(frozen=True, slots=True)
+class Tiles:
+    """Of each bin. `Cut.narrow` and `Cut.wide` of the plan are their m."""
+
+    narrow: Tile
+    wide: Tile
+
+
+# Swept on an H200, bench/results/kernels_attention.json. EXTEND: many tokens a row. TREE: few tokens a row, many rows a
+# segment. EXACT: each warpgroup computes 64 rows by the same instructions in both bins.
+EXTEND = Tiles(Tile(16, 64, 2, 5), Tile(128, 128, 8, 5))
+TREE = Tiles(Tile(16, 64, 2, 5), Tile(64, 64, 4, 5))
+EXACT = Tiles(Tile(64, 64, 4, 5), Tile(128, 64, 8, 5))
 
 
 def reference(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, step: Step, score: Score) -> torch.Tensor:
@@ -94,13 +104,21 @@ def _seen(slots: Arg, row: Arg, DRAFT: constexpr) -> Arg:
 
 
 @jit
+def _empty(M: constexpr, WIDTH: constexpr) -> Arg:
+    return tl.zeros([M, WIDTH], tl.float32), tl.zeros([M], tl.float32), tl.full([M], float("-inf"), tl.float32)
+
+
+@jit
 def _tiles(
-    acc: Arg, mass: Arg, top: Arg, query: Arg, k: Arg, v: Arg, k_scale: Arg, v_scale: Arg, table: Arg, head: Arg,
-    row: Arg, floor: Arg, end: Arg, scale: Arg, cap: Arg, first: Arg, last: Arg,
-    HKV: constexpr, PAGE: constexpr, DIM: constexpr, WIDTH: constexpr, N: constexpr, CAP: constexpr, DRAFT: constexpr,
-    SCALED: constexpr, MASKED: constexpr,
+    acc: Arg, mass: Arg, top: Arg, total: Arg, query: Arg, k: Arg, v: Arg, k_scale: Arg, v_scale: Arg, table: Arg,
+    head: Arg, row: Arg, floor: Arg, end: Arg, scale: Arg, cap: Arg, first: Arg, last: Arg,
+    HKV: constexpr, PAGE: constexpr, DIM: constexpr, WIDTH: constexpr, N: constexpr, CHUNK: constexpr, CAP: constexpr,
+    DRAFT: constexpr, SCALED: constexpr, MASKED: constexpr,
 ) -> Arg:
-    """Tiles of N slots from `first` on, until `last`. Masked: slots outside [floor, end) are not read."""
+    """Tiles of N slots from `first` on, until `last`. Masked: slots outside [floor, end) are not read.
+
+    CHUNK > 0: where a chunk starts, what was accumulated is folded into `total`.
+    """
     for start in tl.range(first, last, N):
         slots = start + tl.arange(0, N)
         inside = (slots >= floor) & (slots < end)
@@ -108,51 +126,61 @@ def _tiles(
         at = (pages.to(tl.int64) * HKV + head) * PAGE + slots % PAGE
         keys = _values(k, at, inside, DIM, WIDTH, MASKED)
         values = _values(v, at, inside, DIM, WIDTH, MASKED)
-        scores = dot(query, tl.trans(keys.to(query.dtype))) * scale
+        scores = dot(query, tl.trans(keys.to(query.dtype)))
         if SCALED:
             scores *= tl.load(k_scale + at, mask=inside, other=0.0)[None, :]
         if CAP:
-            # cap * tanh(score / cap) = cap - 2 cap / (1 + e**(2 score / cap)); score and cap carry a factor of log2 e.
-            scores = cap - 2.0 * cap / (1.0 + tl.exp2(scores * (2.0 * 1.4426950408889634 / cap)))
+            # cap * tanh(score / cap) = cap - 2 cap / (1 + e**(2 score / cap)); cap carries a factor of log2 e.
+            scores = cap - 2.0 * cap / (1.0 + tl.exp2(scores * scale * (2.0 * 1.4426950408889634 / cap)))
         if MASKED:
             scores = tl.where(_seen(slots, row, DRAFT) & inside[None, :], scores, float("-inf"))
-        best = tl.maximum(top, tl.max(scores, 1))
+        if CHUNK:
+            if _starts_chunk(start, CHUNK):
+                total = fold(total[0], total[1], total[2], acc, mass, top)
+                acc, mass, top = _empty(query.shape[0], WIDTH)
+        factor = 1.0 if CAP else scale
+        best = tl.maximum(top, tl.max(scores, 1) * factor)
         base = best
         if MASKED:
             base = tl.where(best == float("-inf"), 0.0, best)
-        weights = tl.exp2(scores - base[:, None])
+        weights = tl.exp2(tl.fma(scores, factor, -base[:, None]))
         old = tl.exp2(top - base)
-        mass = mass * old + tl.sum(weights, 1)
+        mass = tl.fma(mass, old, tl.sum(weights, 1))
         if SCALED:
             weights *= tl.load(v_scale + at, mask=inside, other=0.0)[None, :]
         acc = acc * old[:, None] + dot(weights.to(query.dtype), values.to(query.dtype))
         top = best
-    return acc, mass, top
+    return acc, mass, top, total
+
+
+@jit
+def _starts_chunk(slot: Arg, CHUNK: constexpr) -> Arg:
+    return (slot % CHUNK == 0) & ((slot <= 16384) | (slot % 2048 == 0))
 
 
 @jit
 def _span(
-    acc: Arg, mass: Arg, top: Arg, query: Arg, k: Arg, v: Arg, k_scale: Arg, v_scale: Arg, table: Arg, head: Arg,
-    row: Arg, floor: Arg, end: Arg, full_low: Arg, full_high: Arg, scale: Arg, cap: Arg, first: Arg, last: Arg,
-    HKV: constexpr, PAGE: constexpr, DIM: constexpr, WIDTH: constexpr, N: constexpr, CAP: constexpr, DRAFT: constexpr,
-    SCALED: constexpr, WINDOW: constexpr,
+    acc: Arg, mass: Arg, top: Arg, total: Arg, query: Arg, k: Arg, v: Arg, k_scale: Arg, v_scale: Arg, table: Arg,
+    head: Arg, row: Arg, floor: Arg, end: Arg, full_low: Arg, full_high: Arg, scale: Arg, cap: Arg, first: Arg,
+    HKV: constexpr, PAGE: constexpr, DIM: constexpr, WIDTH: constexpr, N: constexpr, CHUNK: constexpr, CAP: constexpr,
+    DRAFT: constexpr, SCALED: constexpr, WINDOW: constexpr,
 ) -> Arg:
-    """Slots [first, last): tiles in [full_low, full_high) are seen by every row and need no mask."""
+    """Slots [first, end): tiles in [full_low, full_high) are seen by every row and need no mask."""
     begin = first
     if WINDOW:
-        begin = tl.minimum(first + (tl.maximum(full_low - first, 0) + N - 1) // N * N, last)
-        acc, mass, top = _tiles(
-            acc, mass, top, query, k, v, k_scale, v_scale, table, head, row, floor, end, scale, cap, first, begin,
-            HKV, PAGE, DIM, WIDTH, N, CAP, DRAFT, SCALED, True,
+        begin = tl.minimum(first + (tl.maximum(full_low - first, 0) + N - 1) // N * N, end)
+        acc, mass, top, total = _tiles(
+            acc, mass, top, total, query, k, v, k_scale, v_scale, table, head, row, floor, end, scale, cap, first,
+            begin, HKV, PAGE, DIM, WIDTH, N, CHUNK, CAP, DRAFT, SCALED, True,
         )
-    stop = begin + tl.maximum(tl.minimum(full_high, last) - begin, 0) // N * N
-    acc, mass, top = _tiles(
-        acc, mass, top, query, k, v, k_scale, v_scale, table, head, row, floor, end, scale, cap, begin, stop,
-        HKV, PAGE, DIM, WIDTH, N, CAP, DRAFT, SCALED, False,
+    stop = begin + tl.maximum(tl.minimum(full_high, end) - begin, 0) // N * N
+    acc, mass, top, total = _tiles(
+        acc, mass, top, total, query, k, v, k_scale, v_scale, table, head, row, floor, end, scale, cap, begin, stop,
+        HKV, PAGE, DIM, WIDTH, N, CHUNK, CAP, DRAFT, SCALED, False,
     )
     return _tiles(
-        acc, mass, top, query, k, v, k_scale, v_scale, table, head, row, floor, end, scale, cap, stop, last,
-        HKV, PAGE, DIM, WIDTH, N, CAP, DRAFT, SCALED, True,
+        acc, mass, top, total, query, k, v, k_scale, v_scale, table, head, row, floor, end, scale, cap, stop, end,
+        HKV, PAGE, DIM, WIDTH, N, CHUNK, CAP, DRAFT, SCALED, True,
     )
 
 
@@ -162,10 +190,12 @@ def _attend(
     n_items: Arg, part_begin: Arg, rows: Arg, segments: Arg, block_table: Arg, q_slot: Arg, pos: Arg, draft_bits: Arg,
     table_width: Arg, scale: Arg, cap: Arg, window: Arg,
     G: constexpr, HKV: constexpr, PAGE: constexpr, DIM: constexpr, WIDTH: constexpr, M: constexpr, N: constexpr,
-    EXACT: constexpr, WINDOW: constexpr, CAP: constexpr, SINKS: constexpr, DRAFT: constexpr, SCALED: constexpr,
-    FAR: constexpr, CHUNK: constexpr, FAR_CHUNK: constexpr,
+    CHUNK: constexpr, WINDOW: constexpr, CAP: constexpr, SINKS: constexpr, DRAFT: constexpr, SCALED: constexpr,
+    OVERLAP: constexpr,
 ) -> None:
     """One item and one KV head. Row m of the tile is token q_begin + m // G, query head head * G + m % G."""
+    if OVERLAP:
+        tl.extra.cuda.gdc_launch_dependents()
     index, head = tl.program_id(0) // HKV, tl.program_id(0) % HKV
     if index >= tl.load(n_items):
         return
@@ -179,6 +209,9 @@ def _attend(
     at = heads[:, None] * DIM + dims[None, :]
     inside = real[:, None] & (dims < DIM)[None, :]
     query = tl.load(q + at, mask=inside, other=0.0)
+    if SCALED and query.dtype == tl.bfloat16:
+        # Every 8-bit value is a float16, and the hardware converts to that alone.
+        query = query.to(tl.float16)
 
     high = tl.load(q_slot + tokens, mask=real, other=-1)
     seat = high
@@ -204,36 +237,23 @@ def _attend(
     end = tl.minimum(last, tl.max(high, 0) + 1)
     row = (low, high, draft_begin, draft_len, bits_low, bits_high)
 
-    acc, mass = tl.zeros([M, WIDTH], tl.float32), tl.zeros([M], tl.float32)
-    top = tl.full([M], float("-inf"), tl.float32)
+    acc, mass, top = _empty(M, WIDTH)
     if SINKS:
         if flags & 1:
             top = tl.load(sinks + head * G + tl.arange(0, M) % G) * 1.4426950408889634
             mass += 1.0
-    if EXACT:
-        start = first
-        if WINDOW:
-            start = first + (floor - first) // CHUNK * CHUNK
-        while start < end:
-            stop = start + CHUNK
-            if start >= FAR:
-                stop = start // FAR_CHUNK * FAR_CHUNK + FAR_CHUNK
-            part, part_mass, part_top = _span(
-                tl.zeros([M, WIDTH], tl.float32), tl.zeros([M], tl.float32),
-                tl.full([M], float("-inf"), tl.float32), query, k, v, k_scale, v_scale, table, head, row, floor, end,
-                full_low, full_high, scale, cap, start, tl.minimum(stop, end),
-                HKV, PAGE, DIM, WIDTH, N, CAP, DRAFT, SCALED, WINDOW,
-            )
-            acc, mass, top = fold(acc, mass, top, part, part_mass, part_top)
-            start = stop
-    else:
-        start = first
-        if WINDOW:
-            start = first + (floor - first) // N * N
-        acc, mass, top = _span(
-            acc, mass, top, query, k, v, k_scale, v_scale, table, head, row, floor, end, full_low, full_high, scale,
-            cap, start, end, HKV, PAGE, DIM, WIDTH, N, CAP, DRAFT, SCALED, WINDOW,
-        )
+    start = first
+    if WINDOW:
+        start = first + (floor - first) // N * N
+        if CHUNK:
+            start = tl.maximum(first, tl.where(floor < 16384, floor // CHUNK * CHUNK, floor // 2048 * 2048))
+    # In exact mode the first tile starts a chunk: a sink is folded first, as is what lies there otherwise: nothing.
+    acc, mass, top, total = _span(
+        acc, mass, top, _empty(M, WIDTH) if CHUNK else 0, query, k, v, k_scale, v_scale, table, head, row, floor, end,
+        full_low, full_high, scale, cap, start, HKV, PAGE, DIM, WIDTH, N, CHUNK, CAP, DRAFT, SCALED, WINDOW,
+    )
+    if CHUNK:
+        acc, mass, top = fold(total[0], total[1], total[2], acc, mass, top)
 
     if flags & 4:
         tl.store(out + at, normalized(acc, mass).to(out.dtype.element_ty), mask=inside)
@@ -251,7 +271,7 @@ def _width(dim: int) -> int:
 
 def _launch(
     q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, step: Step, work: Work, score: Score, out: torch.Tensor,
-    wide: bool, tile: Tile, exact: bool,
+    wide: bool, tile: Tile, exact: bool, overlap: bool = False,
 ) -> None:
     _, kv_heads, page, dim = k.shape
     programs = work.counts[wide] * kv_heads
@@ -262,8 +282,8 @@ def _launch(
         work.n_items[int(wide):], work.part_begin, step.rows, step.segments, step.block_table, step.q_slot, step.pos,
         step.draft_bits, step.block_table.stride(0), score.scale * LOG2E, score.soft_cap * LOG2E, score.window,
         G=q.shape[1] // kv_heads, HKV=kv_heads, PAGE=page, DIM=dim, WIDTH=_width(dim), M=tile.m, N=tile.n,
-        EXACT=exact, WINDOW=score.window > 0, CAP=score.soft_cap > 0, SINKS=score.sinks is not None,
-        DRAFT=step.drafts, SCALED=score.k_scale is not None, FAR=FAR, CHUNK=CHUNK, FAR_CHUNK=FAR_CHUNK,
+        CHUNK=CHUNK if exact else 0, WINDOW=score.window > 0, CAP=score.soft_cap > 0, SINKS=score.sinks is not None,
+        DRAFT=step.drafts, SCALED=score.k_scale is not None, OVERLAP=overlap,
         num_warps=tile.warps, num_stages=tile.stages,
     )
 
@@ -271,24 +291,24 @@ def _launch(
 def attend(
     q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, step: Step, work: Work, score: Score,
     *, out: torch.Tensor | None = None, exact: bool = False, side: torch.cuda.Stream | None = None,
-    narrow: Tile = NARROW, wide: Tile = WIDE,
+    tiles: Tiles = TREE,
 ) -> torch.Tensor:
     """side: a second stream, on which the wide bin runs beside the narrow one. Raises KernelError for bad shapes."""
     _check(q, k, v, step, score)
     out = torch.empty_like(q) if out is None else out
-    if exact:
-        narrow = wide = EXACT
-    if side is None:
-        _launch(q, k, v, step, work, score, out, True, wide, exact)
-        _launch(q, k, v, step, work, score, out, False, narrow, exact)
+    # One bin alone, and the merge is set up while it runs.
+    overlap = q.is_cuda and 0 in work.counts
+    if side is None or 0 in work.counts:
+        _launch(q, k, v, step, work, score, out, True, tiles.wide, exact, overlap)
+        _launch(q, k, v, step, work, score, out, False, tiles.narrow, exact, overlap)
     else:
         main = torch.cuda.current_stream()
         side.wait_stream(main)
         with torch.cuda.stream(side):
-            _launch(q, k, v, step, work, score, out, True, wide, exact)
-        _launch(q, k, v, step, work, score, out, False, narrow, exact)
+            _launch(q, k, v, step, work, score, out, True, tiles.wide, exact)
+        _launch(q, k, v, step, work, score, out, False, tiles.narrow, exact)
         main.wait_stream(side)
-    merge_parts.launch(work.part_o, work.part_ml, work.part_begin, out)
+    merge_parts.launch(work.part_o, work.part_ml, work.part_begin, out, overlap=overlap)
     return out
 
 

@@ -14,6 +14,7 @@ import time
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
+from typing import Any
 
 import torch
 import triton
@@ -22,7 +23,7 @@ from torch.nn.functional import scaled_dot_product_attention
 
 from espalier.kernels.items import Cut, Row, Segment, plan
 from espalier.kernels.paged import Score, Step, Work
-from espalier.kernels.paged_attention import EXACT, NARROW, WIDE, Tile, attend
+from espalier.kernels.paged_attention import EXACT, EXTEND, TREE, Tile, Tiles, attend
 
 from .device import Ceilings, ceilings, graph_us
 
@@ -48,9 +49,9 @@ class Tree:
 class Case:
     name: str
     trees: tuple[Tree, ...]
-    programs: int = 264
-    narrow: Tile = NARROW
-    wide: Tile = WIDE
+    tiles: Tiles = TREE
+    least: int = 198
+    most: int = 264
     exact: bool = False
     fp8: bool = False
 
@@ -111,9 +112,8 @@ def scales(pages: int) -> torch.Tensor:
 def measure(case: Case, limits: Ceilings, pool: torch.Tensor) -> Result:
     rows, segments, runs, used = grown(case.trees)
     copies = max(1, min(pool.shape[1] // used, -(-4 * L2 // (used * PAGE * KV_HEADS * DIM * 4)) + 1, 16))
-    tile = EXACT if case.exact else case.wide
-    cut = Cut(groups=Q_HEADS // KV_HEADS, kv_heads=KV_HEADS, programs=case.programs, wide=tile.m,
-              narrow=tile.m if case.exact else case.narrow.m, exact=case.exact, parts=1 << 19)
+    cut = Cut(groups=Q_HEADS // KV_HEADS, kv_heads=KV_HEADS, least=case.least, most=case.most,
+              narrow=case.tiles.narrow.m, wide=case.tiles.wide.m, exact=case.exact, parts=1 << 19)
     begin = time.perf_counter()
     made = plan(rows, segments, cut)
     plan_us = (time.perf_counter() - begin) * 1e6
@@ -134,8 +134,7 @@ def measure(case: Case, limits: Ceilings, pool: torch.Tensor) -> Result:
         q = torch.randn((rows[-1].q_end, Q_HEADS, DIM), device="cuda", dtype=torch.bfloat16)
         out = torch.empty_like(q)
         calls.append(lambda q=q, step=step, out=out: attend(
-            q, keys[0], keys[1], step, work, score, out=out, exact=case.exact, side=side, narrow=case.narrow,
-            wide=case.wide))
+            q, keys[0], keys[1], step, work, score, out=out, exact=case.exact, side=side, tiles=case.tiles))
     us = graph_us(calls)
     size = used * PAGE * KV_HEADS * DIM * 2 * (1 if case.fp8 else 2)
     flops = operations(rows)
@@ -157,23 +156,35 @@ def table_cases() -> Iterator[Case]:
         Tree(512 * (1 + i % 3), tuple(Tree(64 + 32 * j) for j in range(2 + 3 * (i % 4)))) for i in range(12)
     )
     yield Case("tree of 3 levels, 78 rows", (Tree(4096, branches),))
-    yield Case("extend causal 8k", (Tree(8192, tokens=8192),))
-    yield Case("extend 8 x (512 on 8k)", (Tree(8704, tokens=512),) * 8)
+    yield Case("extend causal 8k", (Tree(8192, tokens=8192),), EXTEND)
+    yield Case("extend 8 x (512 on 8k)", (Tree(8704, tokens=512),) * 8, EXTEND)
     yield Case("decode 64 x 4k, fp8", (Tree(4096),) * 64, fp8=True)
 
 
 def sweep_cases() -> Iterator[Case]:
     picked = {case.name: case for case in table_cases()}
-    for n, warps, stages in ((64, 4, 3), (64, 4, 5), (64, 4, 7), (128, 4, 3), (128, 4, 5), (64, 2, 5), (128, 8, 5)):
-        for name, programs in (("decode 64 x 4k", (264,)), ("decode 256 x 1k", (264,)),
-                               ("decode 8 x 4k", (198, 264, 396, 528)), ("decode 1 x 8k", (132, 264, 396))):
-            for count in programs:
-                yield replace(picked[name], name=f"{name} n{n} w{warps} s{stages} p{count}", programs=count,
-                              narrow=Tile(16, n, warps, stages))
-    for m, n, warps, stages in ((128, 64, 8, 3), (128, 64, 8, 5), (128, 128, 8, 3), (64, 64, 4, 3), (64, 128, 4, 3),
-                                (128, 128, 8, 5), (64, 64, 4, 5)):
-        for name in ("extend causal 8k", "extend 8 x (512 on 8k)", "tree 8k + 64 x 256", "tree 8k + 256 x 256"):
-            yield replace(picked[name], name=f"{name} m{m} n{n} w{warps} s{stages}", wide=Tile(m, n, warps, stages))
+
+    def case(name: str, narrow: tuple[int, int, int, int], wide: tuple[int, int, int, int], **changes: Any) -> Case:
+        tiles = Tiles(Tile(*narrow), Tile(*wide))
+        label = " ".join(f"{key}={value}" for key, value in changes.items())
+        return replace(picked[name], name=f"{name} {narrow} {wide} {label}", tiles=tiles, **changes)
+
+    few, many = (16, 64, 2, 5), (64, 64, 4, 5)
+    for least in (132, 198, 264):
+        for name in ("decode 1 x 8k", "decode 8 x 4k"):
+            yield case(name, few, many, least=least)
+    for name in ("tree 8k + 64 x 256", "tree 8k + 256 x 256", "tree of 3 levels, 78 rows"):
+        for wide, most in (((64, 64, 4, 5), 264), ((64, 64, 4, 3), 264), ((128, 128, 8, 5), 132), ((64, 64, 4, 3), 132),
+                           ((128, 64, 8, 3), 132)):
+            yield case(name, few, wide, most=most)
+    for narrow in ((16, 64, 4, 5), (16, 128, 4, 5), (16, 64, 2, 7), (16, 128, 8, 5)):
+        yield case("decode 64 x 4k, fp8", narrow, many)
+    for narrow in ((64, 64, 4, 3), (64, 64, 4, 5), (16, 64, 4, 5), (16, 64, 2, 5)):
+        for name in ("decode 64 x 4k", "decode 8 x 4k", "decode 1 x 8k"):
+            yield case(name, narrow, (128, 64, 8, 5), exact=True)
+    for wide in ((128, 64, 8, 3), (128, 64, 8, 5), (64, 64, 4, 3)):
+        for name in ("extend causal 8k", "extend 8 x (512 on 8k)"):
+            yield case(name, (64, 64, 4, 5), wide, exact=True)
 
 
 def peers() -> dict[str, float]:
@@ -211,7 +222,7 @@ def main() -> None:
     pool = torch.randn((2, 68000, KV_HEADS, PAGE, DIM), device="cuda", dtype=torch.bfloat16)
     cases = list(sweep_cases() if args.sweep else table_cases())
     if args.exact:
-        cases += [replace(case, name=f"{case.name}, exact", exact=True) for case in cases if not case.fp8]
+        cases += [replace(case, name=f"{case.name}, exact", exact=True, tiles=EXACT) for case in cases if not case.fp8]
     for case in (case for case in cases if args.only in case.name):
         if time.monotonic() - begin > args.seconds:
             print("out of time")

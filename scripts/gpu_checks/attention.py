@@ -10,7 +10,7 @@ import torch
 from espalier.kernels.items import Cut, plan
 from espalier.kernels.jit import Arg, constexpr, dot, jit, tl
 from espalier.kernels.paged import Score, Step, Work
-from espalier.kernels.paged_attention import EXACT, NARROW, WIDE, attend, reference
+from espalier.kernels.paged_attention import EXACT, TREE, attend, reference
 from tests.kernels.forests import Forest, Node
 
 Report = Callable[[str, bool, str], None]
@@ -28,16 +28,16 @@ def random_tree(draw: random.Random, depth: int) -> Node:
 def attended(
     forest: Forest, q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, score: Score, *, exact: bool, programs: int,
 ) -> torch.Tensor:
-    tile = EXACT if exact else WIDE
+    tiles = EXACT if exact else TREE
     made = plan(forest.rows, forest.segments, Cut(
-        groups=GROUPS, kv_heads=KV_HEADS, programs=programs, wide=tile.m, narrow=tile.m if exact else NARROW.m,
+        groups=GROUPS, kv_heads=KV_HEADS, least=programs, most=programs, narrow=tiles.narrow.m, wide=tiles.wide.m,
         window=score.window, exact=exact))
     work = Work.of(made, q_heads=GROUPS * KV_HEADS, head_dim=DIM, device=q.device)
     for scratch in (work.part_o, work.part_ml):
         scratch.fill_(torch.nan)
     step = Step.of(forest.rows, forest.segments, forest.block_table("cuda"))
     out = torch.full_like(q, torch.nan)
-    return attend(q, k, v, step, work, score, out=out, exact=exact, side=torch.cuda.Stream())
+    return attend(q, k, v, step, work, score, out=out, exact=exact, side=torch.cuda.Stream(), tiles=tiles)
 
 
 def check_forests(report: Report) -> None:

@@ -6,7 +6,7 @@ from collections import Counter
 import pytest
 
 from espalier.kernels.base import KernelError
-from espalier.kernels.items import CHUNK, DIRECT, FIRST, Cut, Item, Plan, Row, Segment, chunk_start, plan
+from espalier.kernels.items import CHUNK, DIRECT, FIRST, LONGEST, Cut, Item, Plan, Row, Segment, chunk_start, plan
 
 from .forests import Forest, Node
 
@@ -28,7 +28,7 @@ def random_forest(seed: int) -> Forest:
 def random_cut(seed: int, exact: bool) -> Cut:
     draw = random.Random(seed)
     return Cut(groups=draw.choice((1, 3, 4, 8)), kv_heads=draw.choice((1, 2, 8)), exact=exact, wide=64,
-               programs=draw.choice((1, 60, 400)), window=draw.choice((0, 0, 64, 600)))
+               least=draw.choice((1, 60, 400)), most=draw.choice((1, 60, 400)), window=draw.choice((0, 0, 64, 600)))
 
 
 def token_slot(row: Row, token: int) -> int:
@@ -87,27 +87,35 @@ def test_exact_parts_are_a_fold_from_the_first_slot_or_one_chunk(seed: int) -> N
 
 def test_work_is_cut_no_finer_than_the_device_needs() -> None:
     forest = Forest.of([Node(4096)] * 8, page=16)
-    whole = plan(forest.rows, forest.segments, Cut(groups=4, kv_heads=8, programs=64))
-    assert len(whole.narrow) == 8
-    assert whole.part_begin[-1] == 0
-    cut = plan(forest.rows, forest.segments, Cut(groups=4, kv_heads=8, programs=200))
+    whole = plan(forest.rows, forest.segments, Cut(groups=4, kv_heads=8, least=64))
+    assert len(whole.narrow) == 8 * 4096 / LONGEST
+    assert max(item.slot_end - item.slot_begin for item in whole.narrow) == LONGEST
+    cut = plan(forest.rows, forest.segments, Cut(groups=4, kv_heads=8, least=200))
     assert 200 / 8 <= len(cut.narrow) < 300 / 8
 
 
 def test_a_shared_segment_of_many_rows_is_wide_and_read_in_tiles() -> None:
     forest = Forest.of([Node(1024, tuple(Node(17) for _ in range(33)))], page=16)
-    made = plan(forest.rows, forest.segments, Cut(groups=4, kv_heads=8, programs=1))
+    made = plan(forest.rows, forest.segments, Cut(groups=4, kv_heads=8, most=1))
     assert [(item.q_begin, item.q_end) for item in made.wide] == [(0, 32), (32, 33)]
     assert len(made.narrow) == 33
 
 
+def test_a_wide_segment_is_cut_to_fill_the_device_once() -> None:
+    forest = Forest.of([Node(8192, (Node(17),) * 64)], page=16)
+    made = plan(forest.rows, forest.segments, Cut(groups=4, kv_heads=8, most=264, wide=64))
+    assert 264 * 0.75 < len(made.wide) * 8 <= 264
+    whole = plan(forest.rows, forest.segments, Cut(groups=4, kv_heads=8, most=20, wide=64))
+    assert len(whole.wide) == 4
+
+
 def test_parts_stay_within_their_room() -> None:
     forest = Forest.of([Node(4096)] * 8, page=16)
-    made = plan(forest.rows, forest.segments, Cut(groups=4, kv_heads=8, programs=2000, parts=20))
+    made = plan(forest.rows, forest.segments, Cut(groups=4, kv_heads=8, least=2000, parts=20))
     assert made.part_begin[-1] <= 20
     shared = Forest.of([Node(64, (Node(16), Node(16)))], page=16)
     with pytest.raises(KernelError, match="4 parts are needed, there is room for 3"):
-        plan(shared.rows, shared.segments, Cut(groups=1, kv_heads=1, programs=1, parts=3))
+        plan(shared.rows, shared.segments, Cut(groups=1, kv_heads=1, least=1, parts=3))
 
 
 @pytest.mark.parametrize(("rows", "segments", "message"), [
@@ -118,4 +126,4 @@ def test_parts_stay_within_their_room() -> None:
 ])
 def test_what_breaks_the_contract_is_refused(rows: list[Row], segments: list[Segment], message: str) -> None:
     with pytest.raises(KernelError, match=message):
-        plan(rows, segments, Cut(groups=1, kv_heads=1, programs=1))
+        plan(rows, segments, Cut(groups=1, kv_heads=1, least=1))

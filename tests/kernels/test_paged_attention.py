@@ -8,12 +8,12 @@ import torch
 from espalier.kernels.base import KernelError
 from espalier.kernels.items import Cut, plan
 from espalier.kernels.paged import Score, Step, Work
-from espalier.kernels.paged_attention import EXACT, Tile, attend, reference
+from espalier.kernels.paged_attention import EXACT, Tile, Tiles, attend, reference
 
 from .forests import Forest, Node
 
 DEVICE = "cuda" if torch.cuda.is_available() else "cpu"
-NARROW, WIDE = Tile(16, 64, 4, 2), Tile(64, 64, 4, 2)
+FAST = Tiles(Tile(16, 64, 4, 2), Tile(64, 64, 4, 2))
 
 FORESTS = {
     "one token alone": [Node(1)],
@@ -40,15 +40,15 @@ def run(
     drafts = any(row.draft_len for row in forest.rows)
     step = Step.of(forest.rows, forest.segments, forest.block_table(DEVICE),
                    draft_bits=forest.draft_bits().to(DEVICE) if drafts else None)
-    wide = EXACT if exact else WIDE
+    tiles = EXACT if exact else FAST
     made = plan(forest.rows, forest.segments, Cut(
-        groups=groups, kv_heads=kv_heads, programs=programs, wide=wide.m, narrow=wide.m if exact else NARROW.m,
+        groups=groups, kv_heads=kv_heads, least=programs, most=programs, narrow=tiles.narrow.m, wide=tiles.wide.m,
         window=score.window, exact=exact))
     work = Work.of(made, q_heads=groups * kv_heads, head_dim=dim, device=torch.device(DEVICE))
     work.part_o.fill_(torch.nan)
     work.part_ml.fill_(torch.nan)
     out = torch.full_like(q, torch.nan)
-    attend(q, k, v, step, work, score, out=out, exact=exact, narrow=NARROW, wide=WIDE)
+    attend(q, k, v, step, work, score, out=out, exact=exact, tiles=tiles)
     return out, reference(q, k, v, step, score)
 
 
@@ -116,10 +116,10 @@ def test_eight_bit_keys_and_values_have_a_scale_for_each_slot_and_head() -> None
     k, v = (torch.randint(-127, 128, (forest.pages, 2, 16, 64), device=DEVICE).to(torch.int8) for _ in range(2))
     scales = [forest.pool(2, 1, torch.float32, DEVICE)[..., 0].abs() / 64 for _ in range(2)]
     step = Step.of(forest.rows, forest.segments, forest.block_table(DEVICE))
-    made = plan(forest.rows, forest.segments, Cut(groups=2, kv_heads=2, programs=1, wide=64))
+    made = plan(forest.rows, forest.segments, Cut(groups=2, kv_heads=2, wide=64))
     work = Work.of(made, q_heads=4, head_dim=64, device=torch.device(DEVICE))
     score = Score(0.125, k_scale=scales[0], v_scale=scales[1])
-    close(attend(q, k, v, step, work, score, narrow=NARROW, wide=WIDE), reference(q, k, v, step, score))
+    close(attend(q, k, v, step, work, score, tiles=FAST), reference(q, k, v, step, score))
 
 
 @pytest.mark.parametrize("programs", [1, 100])
@@ -149,16 +149,16 @@ def one_row(
     q[row.q_begin : row.q_end] = query[-row.q_len :].to(DEVICE)
     step = Step.of(forest.rows, forest.segments, forest.block_table(DEVICE))
     made = plan(forest.rows, forest.segments, Cut(
-        groups=2, kv_heads=2, programs=programs, narrow=EXACT.m, wide=EXACT.m, exact=True))
+        groups=2, kv_heads=2, least=programs, most=programs, narrow=64, wide=128, exact=True))
     work = Work.of(made, q_heads=4, head_dim=keys.shape[2], device=torch.device(DEVICE))
-    return attend(q, k, v, step, work, Score(0.125), exact=True)[row.q_end - 1].cpu()
+    return attend(q, k, v, step, work, Score(0.125), exact=True, tiles=EXACT)[row.q_end - 1].cpu()
 
 
 def test_tensors_that_do_not_belong_together_are_refused() -> None:
     forest = Forest.of([Node(16)], 16)
     q, k = torch.randn(1, 4, 64), torch.randn(forest.pages, 2, 16, 64)
     step = Step.of(forest.rows, forest.segments, forest.block_table())
-    made = plan(forest.rows, forest.segments, Cut(groups=2, kv_heads=2, programs=1))
+    made = plan(forest.rows, forest.segments, Cut(groups=2, kv_heads=2))
     work = Work.of(made, q_heads=4, head_dim=64, device=torch.device("cpu"))
     for wrong, message in (
         ((q, k, k[:, :1]), "belong together"), ((q[:, :3], k, k), "belong together"),
