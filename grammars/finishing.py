@@ -66,11 +66,10 @@ def _mark_loops(tables: Tables) -> None:
     here = np.arange(len(block))[:, None]
     simple = (tables.states[:, FINAL] == 0) & (tables.states[:, CALLS] == tables.states[:, CALLS_END])
     tables.states[simple & (block == here).all(axis=1), LOOP] = FREE_LOOP
-    if len(tables.edges):
-        edges = tables.edges[np.maximum(-2 - block, 0)]
-        counting = (block <= -2) & (edges[:, :, 1] == here) & (edges[:, :, 2] == COUNT)
-        counting &= tables.states[:, KIND][:, None] == COUNTER
-        tables.states[simple & counting.all(axis=1), LOOP] = COUNT_LOOP
+    counting = np.flatnonzero(simple & (block <= -2).all(axis=1) & (tables.states[:, KIND] == COUNTER))
+    edges = tables.edges[-2 - block[counting]]
+    back = (edges[:, :, 1] == counting[:, None]) & (edges[:, :, 2] == COUNT)
+    tables.states[counting[back.all(axis=1)], LOOP] = COUNT_LOOP
 
 
 def _fill_first(tables: Tables) -> None:

@@ -212,18 +212,16 @@ def build_tables(grammar: Grammar, layout: Layout, single: Any) -> Tables:
     rules = np.zeros((len(grammar.rules), 9), np.int32)
     go = np.full((layout.states, int(classes.max()) + 1), -1, np.int32)
     calls: list[tuple[int, int, int, int]] = []
-    edges: list[tuple[int, int, int, int]] = []
     following: list[int] = []
     for index, rule in enumerate(grammar.rules):
         offset = layout.offsets[index]
         _fill_states(states, rule, index, layout)
         _fill_calls(states, calls, rule, layout, offset)
-        first_edge = len(edges)
-        _fill_edges(go, edges, quintuples[index], classes, offset, rule)
-        rules[index] = (*_bounds(rule), len(following), offset, first_edge, len(edges), 0, 0)
+        rules[index] = (*_bounds(rule), len(following), offset, 0, 0, 0, 0)
         if isinstance(rule.register, Order):
             following += _next_required(rule.register.required)
-    return Tables(classes, go, states, rules, _matrix(calls), _matrix(edges),
+    edges = _fill_edges(go, quintuples, classes, rules, grammar)
+    return Tables(classes, go, states, rules, _matrix(calls), edges,
                   np.zeros((len(rules), go.shape[1]), np.uint8), np.full(max(layout.entries, 1), FAR, np.int32),
                   np.array(following or [0], np.int32), single.copy())
 
@@ -253,16 +251,27 @@ def _fill_calls(states: Any, calls: list[tuple[int, int, int, int]], rule: Rule,
         states[offset + source, CALLS_END] = len(calls)
 
 
-def _fill_edges(go: Any, edges: list[tuple[int, int, int, int]], quintuples: Any, classes: Any, offset: int,
-                rule: Rule) -> None:
-    """Enters byte edges. Raises InvalidConstraint when two edges of one state overlap."""
-    for source, low, high, target, action in quintuples.tolist():
-        here = go[offset + source, classes[low]: classes[high] + 1]
-        if (here != -1).any():
-            raise InvalidConstraint(f"two byte edges of state {source} of {rule.name} overlap", where=rule.pointer)
-        if action == NOTHING:
-            here[:] = offset + target
-            continue
-        for c in range(classes[low], int(classes[high]) + 1):
-            go[offset + source, c] = -2 - len(edges)
-            edges.append((offset + source, offset + target, action, c))
+def _fill_edges(go: Any, quintuples: list[Any], classes: Any, rules: Any, grammar: Grammar) -> Any:
+    """Enters the byte edges of all rules, class by class, and says in `rules` where those with an action lie.
+
+    Returns them: int32 [n, 4]. Raises InvalidConstraint when two edges of one state overlap.
+    """
+    rule = np.repeat(np.arange(len(quintuples)), [len(edges) for edges in quintuples])
+    source, low, high, target, action = np.concatenate(quintuples).T
+    first = classes[low].astype(np.int64)
+    spread = classes[high] - first + 1  # how many classes an edge covers
+    edge = np.repeat(np.arange(len(first)), spread)
+    column = np.arange(len(edge)) - np.repeat(np.cumsum(spread) - spread, spread) + first[edge]
+    offset = rules[rule[edge], START]
+    row = offset + source[edge]
+    place = row * go.shape[1] + column
+    _, firsts = np.unique(place, return_index=True)
+    if len(firsts) < len(place):
+        twice = grammar.rules[int(rule[edge][np.setdiff1d(np.arange(len(place)), firsts)[0]])]
+        raise InvalidConstraint(f"two byte edges of a state of {twice.name} overlap", where=twice.pointer)
+    acts = action[edge] != NOTHING
+    go.reshape(-1)[place] = np.where(acts, -1 - np.cumsum(acts), offset + target[edge])
+    owner = rule[edge][acts]
+    rules[:, EDGES] = np.searchsorted(owner, np.arange(len(rules)))
+    rules[:, EDGES_END] = np.searchsorted(owner, np.arange(len(rules)), "right")
+    return np.stack([row, offset + target[edge], action[edge], column], axis=1)[acts].astype(np.int32)
