@@ -291,13 +291,14 @@ def _launch(
 def attend(
     q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, step: Step, work: Work, score: Score,
     *, out: torch.Tensor | None = None, exact: bool = False, side: torch.cuda.Stream | None = None,
-    tiles: Tiles = TREE,
+    tiles: Tiles = TREE, overlap: bool = True,
 ) -> torch.Tensor:
-    """side: a second stream, on which the wide bin runs beside the narrow one. Raises KernelError for bad shapes."""
+    """side: a second stream, on which the wide bin runs beside the narrow one. overlap: where one bin runs alone, the
+    merge is set up meanwhile (programmatic dependent launch). Raises KernelError for shapes that do not fit together.
+    """
     _check(q, k, v, step, score)
     out = torch.empty_like(q) if out is None else out
-    # One bin alone, and the merge is set up while it runs.
-    overlap = q.is_cuda and 0 in work.counts
+    overlap = overlap and q.is_cuda and 0 in work.counts
     if side is None or 0 in work.counts:
         _launch(q, k, v, step, work, score, out, True, tiles.wide, exact, overlap)
         _launch(q, k, v, step, work, score, out, False, tiles.narrow, exact, overlap)

@@ -54,6 +54,7 @@ class Case:
     most: int = 264
     exact: bool = False
     fp8: bool = False
+    overlap: bool = True
 
 
 @dataclass(frozen=True)
@@ -109,7 +110,7 @@ def scales(pages: int) -> torch.Tensor:
     return torch.rand((pages, KV_HEADS, PAGE), device="cuda") * 0.02 + 0.001
 
 
-def measure(case: Case, limits: Ceilings, pool: torch.Tensor) -> Result:
+def measure(case: Case, limits: Ceilings, pool: torch.Tensor, plain: bool) -> Result:
     rows, segments, runs, used = grown(case.trees)
     copies = max(1, min(pool.shape[1] // used, -(-4 * L2 // (used * PAGE * KV_HEADS * DIM * 4)) + 1, 16))
     cut = Cut(groups=Q_HEADS // KV_HEADS, kv_heads=KV_HEADS, least=case.least, most=case.most,
@@ -134,7 +135,8 @@ def measure(case: Case, limits: Ceilings, pool: torch.Tensor) -> Result:
         q = torch.randn((rows[-1].q_end, Q_HEADS, DIM), device="cuda", dtype=torch.bfloat16)
         out = torch.empty_like(q)
         calls.append(lambda q=q, step=step, out=out: attend(
-            q, keys[0], keys[1], step, work, score, out=out, exact=case.exact, side=side, tiles=case.tiles))
+            q, keys[0], keys[1], step, work, score, out=out, exact=case.exact, side=side, tiles=case.tiles,
+            overlap=case.overlap and not plain))
     us = graph_us(calls)
     size = used * PAGE * KV_HEADS * DIM * 2 * (1 if case.fp8 else 2)
     flops = operations(rows)
@@ -173,6 +175,8 @@ def sweep_cases() -> Iterator[Case]:
     for least in (132, 198, 264):
         for name in ("decode 1 x 8k", "decode 8 x 4k"):
             yield case(name, few, many, least=least)
+    for name in ("decode 1 x 8k", "decode 8 x 4k", "decode 64 x 4k"):
+        yield case(name, few, many, overlap=False)
     for name in ("tree 8k + 64 x 256", "tree 8k + 256 x 256", "tree of 3 levels, 78 rows"):
         for wide, most in (((64, 64, 4, 5), 264), ((64, 64, 4, 3), 264), ((128, 128, 8, 5), 132), ((64, 64, 4, 3), 132),
                            ((128, 64, 8, 3), 132)):
@@ -205,6 +209,7 @@ def main() -> None:
     parser.add_argument("--only", default="", help="part of the names to measure")
     parser.add_argument("--sweep", action="store_true", help="tile shapes and numbers of programs")
     parser.add_argument("--exact", action="store_true", help="every case in exact mode too")
+    parser.add_argument("--plain", action="store_true", help="no kernel starts before the one before it has ended")
     parser.add_argument("--out", type=Path, default=Path("bench/results/kernels_attention.json"))
     parser.add_argument("--seconds", type=float, default=540, help="stops by itself")
     args = parser.parse_args()
@@ -227,7 +232,7 @@ def main() -> None:
         if time.monotonic() - begin > args.seconds:
             print("out of time")
             break
-        result = measure(case, limits, pool)
+        result = measure(case, limits, pool, args.plain)
         print(result.line(), flush=True)
         rows.append(asdict(result))
         args.out.write_text(json.dumps(record, indent=1) + "\n", encoding="utf-8")
