@@ -20,6 +20,8 @@ Compile = Callable[[Constraint], bytes]
 """A constraint -> its msgpack-encoded Grammar. Raises ConstraintError."""
 
 DEFAULT_BYTES = 64 << 20
+# Compilations that run at once: one that takes all the time it may have must not make the others wait for its end.
+WORKERS = 4
 
 
 class _Notes(msgspec.Struct, frozen=True):
@@ -53,7 +55,7 @@ class Compiler:
         self._lock = threading.Lock()
         self._done: OrderedDict[bytes, Compiled] = OrderedDict()
         self._open: dict[bytes, Future[Compiled]] = {}
-        self._pool = ThreadPoolExecutor(1, thread_name_prefix="espalier-compile")
+        self._pool = ThreadPoolExecutor(WORKERS, thread_name_prefix="espalier-compile")
 
     async def compiled(self, constraint: Constraint) -> Compiled:
         """Defined in the engine and, until the caller awaits again, not forgotten. Raises ConstraintError, or

@@ -280,7 +280,9 @@ HUGE: dict[str, str] = {
     "fifty thousand values": json.dumps({"enum": [f"value {n}" for n in range(50_000)]}),
     "five hundred levels": '{"items":' * 500 + "true" + "}" * 500,
     "nested repetition": json.dumps({"pattern": "^((((a{1,99}){1,99}){1,99}){1,99})$"}),
-    "a long chain": json.dumps({"$ref": "#/$defs/0", "$defs": {n: {"$ref": f"#/$defs/{n + 1}"} for n in range(3000)}}),
+    "a long chain": json.dumps({"$ref": "#/$defs/0", "$defs": {
+        **{n: {"$ref": f"#/$defs/{n + 1}"} for n in range(3000)}, 3000: {"type": "null"},
+    }}),
     "choices that multiply": json.dumps({"allOf": [{"anyOf": [{"minimum": n}, {"maximum": -n}]} for n in range(40)]}),
     "unions of unions": json.dumps({"anyOf": [{"anyOf": [{"const": m * n} for m in range(60)]} for n in range(60)]}),
 }

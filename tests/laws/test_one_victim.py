@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import threading
 from collections.abc import Awaitable, Callable, Iterator, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
@@ -37,7 +38,7 @@ from espalier.runtime.runtime import Runtime
 from espalier.runtime.session import Session
 from tests.fakes import ByteTokenizer, scripted_runtime
 
-from .asking import CONSTRAINTS, WORDS, Alone, Question, Said, WildModel, ask, read
+from .asking import CONSTRAINTS, WORDS, Alone, Question, Said, WildModel, ask, new_tokenizer, read
 
 POISON = "\x01poison"
 CRASHES = Choices(("crash",))
@@ -243,3 +244,31 @@ def test_wrong_ids_and_roles_are_refused_before_they_reach_the_engine() -> None:
         with pytest.raises(EspalierError):
             session.generate(branch, GenerateSpec(max_tokens=1))
         session.close()
+
+
+def test_a_slow_compilation_keeps_nobody_waiting() -> None:
+    slow, release = Choices(("slow",)), threading.Event()
+    tokenizer = new_tokenizer()
+
+    def compile(constraint: Constraint) -> bytes:
+        if constraint == slow:
+            release.wait(30)
+        return compile_grammar(constraint)
+
+    async def go(runtime: Runtime) -> None:
+        session = runtime.session()
+        question = Question(("x",), GenerateSpec(max_tokens=40, constraint=slow, seed=1))
+        waiting = asyncio.ensure_future(ask(session, session.branch(), question))
+        for good in GOOD[:6]:
+            assert await ask(session, session.branch(), good) == Alone().answer(good)
+        assert not waiting.done()
+        release.set()
+        assert (await waiting)[0].text == "slow"
+        session.close()
+
+    runtime = scripted_runtime(
+        WildModel(tokenizer), tokenizer, CONFIG, compile=compile,
+        constraints=bind_grammars(tokenizer, tokenizer.vocab_size, CONFIG),
+    )
+    with closing(runtime):
+        asyncio.run(go(runtime))
