@@ -58,7 +58,7 @@ def columns_of(rows: int, case: Case) -> dict[str, Any]:
         "min_p": column("min_p", 0.0, np.float32), "seed": np.arange(rows).astype(np.uint64),
         "position": np.arange(rows).astype(np.uint64),
     }
-    return columns | {"flat": launch.flat_of(columns["temperature"], columns["top_k"], columns["top_p"])}
+    return columns | {"flat": launch.flat_of(columns)}
 
 
 def calls(case: Case, rows: int) -> list[Callable[[], None]]:
@@ -67,8 +67,7 @@ def calls(case: Case, rows: int) -> list[Callable[[], None]]:
     work = launch.Workspace.allocate(rows, VOCABULARY, torch.device("cuda"))
     masks = torch.randint(-2**31, 2**31 - 1, (65, VOCABULARY // 32), device="cuda", dtype=torch.int32)
     masks[0] = -1
-    flat = bool(made["flat"].any())
-    lists = not flat and bool(((made["top_k"] > 0) | (made["min_p"] > 0)).any())
+    flat, lists = bool(made["flat"].any()), bool((made["top_k"] > 0).any())
     several = [(torch.randn(rows, VOCABULARY, device="cuda") * case.spread).to(case.dtype) for _ in range(COPIES[rows])]
     return [lambda x=x: launch.draw(x, masks, columns, work, lists=lists, flat=flat, raw=case.raw) for x in several]
 

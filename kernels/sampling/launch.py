@@ -1,6 +1,6 @@
 """The launches of one step's draws: workspace, columns on the device, the order of the passes.
 
-Plain draws take two launches (scan, settle); draws with top-k or min-p the same two; top-p without top-k six more. The
+Plain draws and draws with top-k take two launches (scan, settle); top-p or min-p without top-k six more. The
 host knows which are needed from the parameters alone, so nothing waits for the device and all of it can be captured.
 """
 
@@ -29,7 +29,7 @@ PIVOTS, ROUNDS = 8, 3
 @dataclass(frozen=True, slots=True)
 class Columns:
     """Parameters of n draws on the device. seed, position: [n] int64, taken modulo 2**64. row, mask, target, top_k,
-    flat: [n] int32. temperature, top_p, min_p: [n] float32. flat: 1 for top-p without top-k at a temperature."""
+    flat: [n] int32. temperature, top_p, min_p: [n] float32. flat: 1 for top-p or min-p without top-k."""
 
     seed: Tensor
     position: Tensor
@@ -67,6 +67,7 @@ class Workspace:
     nan: Tensor
     tile_best: Tensor
     tile_mass: Tensor
+    tile_kept: Tensor
     raw: Tensor
     tile_list: Tensor
     token_list: Tensor
@@ -83,7 +84,8 @@ class Workspace:
         shapes: dict[str, tuple[tuple[int, ...], torch.dtype]] = {
             "token": ((rows,), torch.int32), "logprob": ((rows,), torch.float32), "nan": ((rows,), torch.int32),
             "tile_best": ((rows, tiles), torch.float32), "tile_mass": ((rows, tiles), torch.float32),
-            "raw": ((rows, blocks, 3), torch.float32), "tile_list": ((rows, tiles), torch.int32),
+            "tile_kept": ((rows, tiles), torch.int64), "raw": ((rows, blocks, 3), torch.float32),
+            "tile_list": ((rows, tiles), torch.int32),
             "token_list": ((rows, vocabulary), torch.int32), "value_list": ((rows, vocabulary), torch.float32),
             "cut": ((rows,), torch.int32), "best": ((rows,), torch.float32), "listed": ((rows,), torch.int32),
             "state": ((rows, ROUNDS + 1, 4), torch.int64), "part": ((ROUNDS, rows, blocks, PIVOTS), torch.int64),
@@ -96,29 +98,36 @@ def draw(
     logits: Tensor, masks: Tensor, columns: Columns, work: Workspace, *, lists: bool, flat: bool, raw: bool = True,
     raw_logits: Tensor | None = None, raw_row: Tensor | None = None,
 ) -> None:
-    """logits: [rows, vocabulary], contiguous. masks: [m, words] int32. lists: a draw has top-k or min-p and is not
-    flat. flat: a draw is. raw: log-probabilities are wanted. Effect: fills token, logprob and nan of `work`."""
+    """logits: [rows, vocabulary], contiguous. masks: [m, words] int32. lists: a draw has top-k. flat: a draw is. raw:
+    log-probabilities are wanted. raw_logits, raw_row: what they are of, where logits were edited. Effect: fills token,
+    logprob and nan of `work`."""
     vocabulary, words, n = logits.shape[1], masks.shape[1], columns.row.shape[0]
     tiles, blocks = -(-vocabulary // TILE), -(-vocabulary // BLOCK)
     sizes = {"vocabulary": vocabulary, "words": words, "tiles": tiles, "blocks": blocks}
-    where = {"row": columns.row, "mask": columns.mask, "temperature": columns.temperature, "flat": columns.flat}
-    tops = {"tile_best": work.tile_best, "tile_mass": work.tile_mass}
-    scanned = {**where, **tops, **sizes, "cut": work.cut, "raw": work.raw, "BLOCK_TILES": BLOCK_TILES}
-    own = raw_logits is None
-    scan[blocks, n](logits, masks, **scanned, CUT=False, RAW=raw and own, num_warps=4)
     if raw_logits is not None and raw:
-        scan[blocks, n](raw_logits, masks, **(scanned | {"row": raw_row}), CUT=False, RAW=True, num_warps=4)
-        scan[blocks, n](logits, masks, **scanned, CUT=False, RAW=False, num_warps=4)
+        _scan(raw_logits, masks, raw_row, columns, work, raw=True)
+    _scan(logits, masks, columns.row, columns, work, raw=raw and raw_logits is None)
     if flat:
         _cut_flat(logits, masks, columns, work)
-        scan[blocks, n](logits, masks, **scanned, CUT=True, RAW=False, num_warps=4)
     settle[(n,)](
         logits, masks, columns.row, columns.mask, columns.target, columns.temperature, columns.top_k, columns.top_p,
-        columns.min_p, columns.seed, columns.position, columns.flat, work.cut, work.tile_best, work.tile_mass, work.raw,
-        logits if raw_logits is None else raw_logits, columns.row if raw_row is None else raw_row, work.tile_list,
-        work.token_list, work.value_list, work.token, work.logprob, work.nan, **sizes, capacity=vocabulary,
+        columns.min_p, columns.seed, columns.position, columns.flat, work.cut, work.tile_best, work.tile_mass,
+        work.tile_kept, work.raw, logits if raw_logits is None else raw_logits,
+        columns.row if raw_row is None else raw_row, work.tile_list, work.token_list, work.value_list, work.token,
+        work.logprob, work.nan, **sizes, capacity=vocabulary,
         TILES=next_power_of_2(tiles), BLOCKS=next_power_of_2(blocks), CHUNK=CHUNK, FLAT=flat, LISTS=lists, RAW=raw,
-        num_warps=4,
+        num_warps=8 if lists else 4,
+    )
+
+
+def _scan(
+    logits: Tensor, masks: Tensor, row: Tensor | None, columns: Columns, work: Workspace, *, raw: bool
+) -> None:
+    vocabulary, words, n = logits.shape[1], masks.shape[1], columns.row.shape[0]
+    tiles, blocks = -(-vocabulary // TILE), -(-vocabulary // BLOCK)
+    scan[blocks, n](
+        logits, masks, row, columns.mask, columns.temperature, work.tile_best, work.tile_mass, work.raw, vocabulary,
+        words, tiles, blocks, RAW=raw, BLOCK_TILES=BLOCK_TILES, num_warps=4,
     )
 
 
@@ -127,11 +136,11 @@ def _cut_flat(logits: Tensor, masks: Tensor, columns: Columns, work: Workspace) 
     vocabulary, words, n = logits.shape[1], masks.shape[1], columns.row.shape[0]
     tiles, blocks = -(-vocabulary // TILE), -(-vocabulary // BLOCK)
     flats.start[(n,)](
-        columns.flat, columns.temperature, columns.top_p, work.tile_best, work.tile_mass, work.best, work.state,
-        work.listed, vocabulary, tiles, TILES=next_power_of_2(tiles), ROUNDS=ROUNDS, num_warps=4,
+        columns.flat, columns.temperature, columns.top_p, columns.min_p, work.tile_best, work.tile_mass,
+        work.best, work.state, work.listed, vocabulary, tiles, TILES=next_power_of_2(tiles), ROUNDS=ROUNDS, num_warps=4,
     )
     shape = {"BLOCK_TILES": BLOCK_TILES, "BLOCKS": next_power_of_2(blocks), "PIVOTS": PIVOTS, "ROUNDS": ROUNDS,
-             "num_warps": 8}
+             "num_warps": 4}
     where = (logits, masks, columns.row, columns.mask, columns.flat)
     for done in range(ROUNDS):
         flats.narrow[blocks, n](
@@ -139,18 +148,19 @@ def _cut_flat(logits: Tensor, masks: Tensor, columns: Columns, work: Workspace) 
             ROUND=done, **shape,
         )
     flats.collect[blocks, n](
-        *where, work.state, work.part, work.listed, work.value_list, n, vocabulary, words, blocks, vocabulary, **shape,
+        *where, columns.temperature, columns.min_p, work.best, work.state, work.part, work.listed, work.token_list,
+        work.value_list, work.tile_kept, n, vocabulary, words, tiles, blocks, vocabulary, **shape,
     )
     flats.finish[(n,)](
-        columns.flat, columns.temperature, columns.min_p, work.best, work.state, work.listed, work.value_list, work.cut,
-        vocabulary, CHUNK=CHUNK, ROUNDS=ROUNDS, num_warps=4,
+        columns.flat, columns.temperature, work.best, work.state, work.listed, work.token_list, work.value_list,
+        work.tile_kept, work.cut, tiles, vocabulary, CHUNK=CHUNK, ROUNDS=ROUNDS, num_warps=4,
     )
 
 
-def flat_of(temperature: npt.NDArray[np.float32], top_k: npt.NDArray[np.int64], top_p: npt.NDArray[np.float32],
-            ) -> npt.NDArray[np.int32]:
+def flat_of(columns: dict[str, npt.NDArray[Any]]) -> npt.NDArray[np.int32]:
     """1 for the draws whose threshold may lie anywhere."""
-    return ((top_k <= 0) & (top_p < 1) & (temperature > 0)).astype(np.int32)
+    cut = (columns["top_p"] < 1) | (columns["min_p"] > 0)
+    return (cut & (columns["top_k"] <= 0) & (columns["temperature"] > 0)).astype(np.int32)
 
 
 def draw_picks(
@@ -158,8 +168,7 @@ def draw_picks(
 ) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.float32]]:
     """(token, logprob) of picks given as columns on the host; waits for the device. Only mask rows in use travel."""
     used, at = np.unique(picks["mask"], return_inverse=True)
-    flat = flat_of(picks["temperature"], picks["top_k"], picks["top_p"])
-    lists = ((picks["top_k"] > 0) | (picks["min_p"] > 0)) & (picks["temperature"] > 0) & (flat == 0)
+    flat, lists = flat_of(picks), picks["top_k"] > 0
     columns = Columns.of({**picks, "mask": at, "flat": flat}, logits.device)
     work = Workspace.allocate(len(at), logits.shape[1], logits.device)
     allowed = torch.from_numpy(masks[used]).to(logits.device)

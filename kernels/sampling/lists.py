@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ..jit import Arg, constexpr, jit, tl
-from .pieces import fixed, key_of, mass_of, read
+from .pieces import fixed, goal_of, key_of, mass_of, read
 
 
 @jit
@@ -13,13 +13,15 @@ def middle(low: Arg, high: Arg) -> Arg:
 
 
 @jit
-def kth_of(keys: Arg, k: Arg, low: Arg, high: Arg) -> Arg:
-    """The largest key in [low, high] that at least k of `keys` reach; low when there is none."""
+def bound_kth(keys: Arg, k: Arg, low: Arg, high: Arg, SLACK: constexpr) -> Arg:
+    """A key in [low, high] that at least k of `keys` reach, and at most SLACK more where the search ended early; low
+    when fewer than k reach it. A bound from below is enough, so the search ends when it is close."""
     while low < high:
         at = middle(low, high)
-        enough = tl.sum((keys >= at).to(tl.int32)) >= k
-        low = tl.where(enough, at, low)
-        high = tl.where(enough, high, at - 1)
+        reached = tl.sum((keys >= at).to(tl.int32))
+        low = tl.where(reached >= k, at, low)
+        close = (reached >= k) & (reached <= k + SLACK)
+        high = tl.where(close, low, tl.where(reached >= k, high, at - 1))
     return low
 
 
@@ -111,6 +113,30 @@ def mass_cut(
             base += CHUNK
         low = tl.where(reached >= goal, at, low)
         high = tl.where(reached >= goal, high, at - 1)
+    return low
+
+
+@jit
+def small_cuts(
+    values: Arg, count: Arg, top_k: Arg, top_p: Arg, low: Arg, best: Arg, scale: Arg, SMALL: constexpr
+) -> Arg:
+    """The key of the threshold of top-k, then top-p, in a list of at most SMALL: each value against each."""
+    i = tl.arange(0, SMALL)
+    key = key_of(tl.load(values + i, mask=i < count, other=float("-inf")))
+    if top_k > 0:
+        reached = tl.zeros((SMALL,), tl.int32)
+        for begin in tl.static_range(0, SMALL, 32):
+            other = load_values(values, (count & 0) + begin, count, 32)
+            reached += tl.sum((key_of(other)[:, None] >= key[None, :]).to(tl.int32), 0)
+        low = tl.maximum(low, tl.max(tl.where((reached >= top_k) & (i < count), key, low), 0))
+    if top_p < 1.0:
+        goal = goal_of(top_p, total_mass(values, count, low, best, scale, SMALL))
+        above = tl.zeros((SMALL,), tl.int64)
+        for begin in tl.static_range(0, SMALL, 32):
+            other = load_values(values, (count & 0) + begin, count, 32)
+            mass = masses(other, low, best, scale)
+            above += tl.sum(tl.where(key_of(other)[:, None] >= key[None, :], mass[:, None], 0), 0)
+        low = tl.maximum(low, tl.max(tl.where((above >= goal) & (i < count), key, low), 0))
     return low
 
 

@@ -41,15 +41,40 @@ def read(logits: Arg, mask: Arg, token: Arg, inside: Arg) -> Arg:
 
 
 @jit
-def read_tiles(logits: Arg, mask: Arg, tile: Arg, vocabulary: Arg, words: Arg, TILES: constexpr) -> Arg:
-    """(raw, allowed): float32 logits of whole tiles, [TILES, 64], as they are, and whether the mask allows them.
-    raw is -inf past the vocabulary. A mask word is read once for 32 tokens."""
-    token = tile[:, None] * 64 + tl.arange(0, 64)[None, :]
+def read_quarter(
+    logits: Arg, mask: Arg, tile: Arg, vocabulary: Arg, words: Arg, QUARTER: constexpr
+) -> Arg:
+    """(raw, allowed) of 16 tokens of each tile, [tiles, 16]: float32 logits as they are, -inf past the vocabulary, and
+    whether the mask allows them. In quarters, four lanes hold a tile: reductions over a tile cost few shuffles."""
+    lane = QUARTER * 16 + tl.arange(0, 16)[None, :]
+    token = tile[:, None] * 64 + lane
     raw = tl.load(logits + token, mask=token < vocabulary, other=float("-inf")).to(tl.float32)
-    at = tile[:, None] * 2 + tl.arange(0, 2)[None, :]
+    at = tile * 2 + QUARTER // 2
     word = tl.load(mask + at, mask=at < words, other=0)
-    bit = (word[:, :, None] >> tl.arange(0, 32)[None, None, :]) & 1
-    return raw, tl.reshape(bit, (TILES, 64)) != 0
+    return raw, ((word[:, None] >> (lane & 31)) & 1) != 0
+
+
+@jit
+def allowed_quarter(
+    logits: Arg, mask: Arg, tile: Arg, vocabulary: Arg, words: Arg, QUARTER: constexpr
+) -> Arg:
+    """[tiles, 16] logits, -inf where they are not allowed or NaN."""
+    raw, allowed = read_quarter(logits, mask, tile, vocabulary, words, QUARTER)
+    return tl.where(allowed & (raw == raw), raw, float("-inf"))
+
+
+@jit
+def best_of(a: Arg, b: Arg, c: Arg, d: Arg) -> Arg:
+    """[tiles]: the best of four quarters."""
+    return tl.max(tl.maximum(tl.maximum(a, b), tl.maximum(c, d)), 1)
+
+
+@jit
+def mass_of_four(a: Arg, b: Arg, c: Arg, d: Arg, best: Arg, scale: Arg) -> Arg:
+    """[tiles]: the masses of four quarters, against `best` of [tiles]."""
+    top = finite(best)[:, None]
+    halves = mass_of(a, top, scale) + mass_of(b, top, scale), mass_of(c, top, scale) + mass_of(d, top, scale)
+    return tl.sum(halves[0] + halves[1], 1)
 
 
 @jit

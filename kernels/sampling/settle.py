@@ -1,14 +1,14 @@
 """Last pass: one program a draw finds the threshold and the token.
 
-A plain draw inverts over the masses of the tiles, then over the tokens of one tile. With top-k or min-p the tokens that
-can be kept are few: the k-th best tile bounds the k-th best token from below, only tiles that reach the bound are read
-again, and their tokens at or above it are listed.
+A plain draw inverts over the masses of the tiles, then over the tokens of one tile; so does a flat one, over the masses
+that `flat.py` left. With top-k the tokens that can be kept are few: the k-th best tile bounds the k-th best token from
+below, only tiles that reach the bound are read again, and their tokens at or above it are listed.
 """
 
 from __future__ import annotations
 
 from ..jit import Arg, constexpr, jit, tl
-from .lists import count_cut, gather_tiles, gather_tokens, invert, kth_of, mass_cut, total_mass
+from .lists import bound_kth, count_cut, gather_tiles, gather_tokens, invert, mass_cut, small_cuts, total_mass
 from .pieces import finite, fixed, goal_of, key_of, lowest_key, mass_of, read, uniform
 
 
@@ -43,10 +43,9 @@ def from_tile(
 
 @jit
 def from_tiles(
-    logits: Arg, mask: Arg, vocabulary: Arg, tile_best: Arg, mass: Arg, best: Arg, low: Arg, scale: Arg, u: Arg
+    logits: Arg, mask: Arg, vocabulary: Arg, width: Arg, low: Arg, scale: Arg, u: Arg
 ) -> Arg:
-    """Inverts over all tiles. tile_best, mass: [TILES] of this draw."""
-    width = fixed(mass * mass_of(tile_best, best, scale))
+    """Inverts over all tiles. width: [TILES] int64 masses. low: the threshold."""
     total = tl.sum(width, 0)
     goal = tl.minimum(goal_of(u, total), total - 1)
     running = tl.cumsum(width, 0)
@@ -65,18 +64,23 @@ def from_list(
     low = lowest_key()
     floor = min_p_key(best, temperature, min_p)
     if top_k > 0:
-        low = kth_of(key_of(tile_best), top_k, low, high)
+        keys = key_of(tile_best)
+        least = tl.min(tl.where(keys >= low, keys, high), 0)
+        low = tl.where(tl.sum((keys >= low).to(tl.int32), 0) >= top_k, bound_kth(keys, top_k, least, high, 8), low)
     if top_p >= 1.0:
-        low = tl.maximum(low, floor)
+        low = tl.maximum(low, tl.minimum(floor, high))
     n_tiles = gather_tiles(tile_best, low, tile_list, TILES)
     tl.debug_barrier()
-    count = gather_tokens(logits, mask, vocabulary, tile_list, n_tiles, low, tokens, values, CHUNK)
+    count = gather_tokens(logits, mask, vocabulary, tile_list, n_tiles, low, tokens, values, 2 * CHUNK)
     tl.debug_barrier()
-    if (top_k > 0) & (top_k < count):
-        low = count_cut(values, count, top_k, low, high, CHUNK)
-    if top_p < 1.0:
-        goal = goal_of(top_p, total_mass(values, count, low, best, scale, CHUNK))
-        low = mass_cut(values, count, goal, low, high, best, scale, CHUNK)
+    if count <= 128:
+        low = small_cuts(values, count, top_k, top_p, low, best, scale, 128)
+    else:
+        if (top_k > 0) & (top_k < count):
+            low = count_cut(values, count, top_k, low, high, CHUNK)
+        if top_p < 1.0:
+            goal = goal_of(top_p, total_mass(values, count, low, best, scale, CHUNK))
+            low = mass_cut(values, count, goal, low, high, best, scale, CHUNK)
     low = tl.maximum(low, tl.minimum(floor, high))
     total = total_mass(values, count, low, best, scale, CHUNK)
     goal = tl.minimum(goal_of(u, total), total - 1)
@@ -112,13 +116,13 @@ def report(
 @jit
 def settle(
     logits: Arg, masks: Arg, row: Arg, mask: Arg, target: Arg, temperature: Arg, top_k: Arg, top_p: Arg, min_p: Arg,
-    seed: Arg, position: Arg, flat: Arg, cut: Arg, tile_best: Arg, tile_mass: Arg, raw: Arg, raw_logits: Arg,
-    raw_row: Arg, tile_list: Arg, token_list: Arg, value_list: Arg, token_out: Arg, logprob_out: Arg, nan_out: Arg,
-    vocabulary: Arg, words: Arg, tiles: Arg, blocks: Arg, capacity: Arg,
+    seed: Arg, position: Arg, flat: Arg, cut: Arg, tile_best: Arg, tile_mass: Arg, tile_kept: Arg, raw: Arg,
+    raw_logits: Arg, raw_row: Arg, tile_list: Arg, token_list: Arg, value_list: Arg, token_out: Arg,
+    logprob_out: Arg, nan_out: Arg, vocabulary: Arg, words: Arg, tiles: Arg, blocks: Arg, capacity: Arg,
     TILES: constexpr, BLOCKS: constexpr, CHUNK: constexpr, FLAT: constexpr, LISTS: constexpr, RAW: constexpr,
 ) -> None:
-    """FLAT: some draws have flat[i] and a threshold cut[i]. LISTS: others have top-k or min-p. raw_logits, raw_row:
-    what `raw` was made from (logits and row themselves unless those were edited)."""
+    """FLAT: some draws have flat[i], a threshold cut[i], masses tile_kept[i]. LISTS: others have top-k. raw_logits,
+    raw_row: what `raw` was made from (logits and row themselves unless those were edited)."""
     i = tl.program_id(0).to(tl.int64)
     source = logits + tl.load(row + i).to(tl.int64) * vocabulary
     allow = masks + tl.load(mask + i).to(tl.int64) * words
@@ -129,7 +133,7 @@ def settle(
     tile_top = tl.load(tile_best + i * tiles + tile, mask=tile < tiles, other=float("-inf"))
     best = tl.max(tile_top, 0)
     low = lowest_key()
-    listed = (k > 0) | (least > 0.0)
+    listed = k > 0
     if FLAT:
         is_flat = tl.load(flat + i) != 0
         low = tl.where(is_flat, tl.load(cut + i), low)
@@ -141,6 +145,11 @@ def settle(
             top = tl.min(tl.where(tile_top == best, tile, 2147483647), 0)
             chosen = greedy(source, allow, vocabulary, top)
         else:
+            mass = tl.load(tile_mass + i * tiles + tile, mask=tile < tiles, other=0.0)
+            width = fixed(mass * mass_of(tile_top, best, scale))
+            if FLAT:
+                kept = tl.load(tile_kept + i * tiles + tile, mask=is_flat & (tile < tiles), other=0)
+                width = tl.where(is_flat, kept, width)
             if LISTS:
                 if listed:
                     chosen = from_list(
@@ -148,11 +157,9 @@ def settle(
                         token_list + i * capacity, value_list + i * capacity, TILES, CHUNK,
                     )
                 else:
-                    mass = tl.load(tile_mass + i * tiles + tile, mask=tile < tiles, other=0.0)
-                    chosen = from_tiles(source, allow, vocabulary, tile_top, mass, best, low, scale, u)
+                    chosen = from_tiles(source, allow, vocabulary, width, low, scale, u)
             else:
-                mass = tl.load(tile_mass + i * tiles + tile, mask=tile < tiles, other=0.0)
-                chosen = from_tiles(source, allow, vocabulary, tile_top, mass, best, low, scale, u)
+                chosen = from_tiles(source, allow, vocabulary, width, low, scale, u)
     tl.store(token_out + i, chosen)
     if RAW:
         own = raw_logits + tl.load(raw_row + i).to(tl.int64) * vocabulary

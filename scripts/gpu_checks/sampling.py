@@ -106,9 +106,9 @@ def check_capture(report: Report) -> None:
     masks = torch.from_numpy(masks_of(4, VOCABULARY, np.random.default_rng(5))).cuda()
     for setting in ({"top_k": 50}, {"top_p": 0.9}):
         picks = picks_of(n, mask=np.arange(n) % 5, **setting)
-        flat = launch.flat_of(picks.temperature, picks.top_k, picks.top_p)
-        columns = launch.Columns.of({name: getattr(picks, name) for name in picks.__slots__} | {"flat": flat},
-                                    logits.device)
+        made = {name: getattr(picks, name) for name in picks.__slots__}
+        flat = launch.flat_of(made)
+        columns = launch.Columns.of(made | {"flat": flat}, logits.device)
         work = launch.Workspace.allocate(n, VOCABULARY, logits.device)
         how = {"lists": not flat.any(), "flat": bool(flat.any())}
         launch.draw(logits, masks, columns, work, **how)

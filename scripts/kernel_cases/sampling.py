@@ -6,7 +6,7 @@ from .case import Case, typed
 
 ALIGNED = ("vocabulary", "words")
 COLUMNS = "*i32: row mask target top_k flat cut; *fp32: temperature top_p min_p; *i64: seed position"
-TILES = "*fp32: tile_best tile_mass raw"
+TILES = "*fp32: tile_best tile_mass raw; *i64: tile_kept"
 SIZES = "i32: vocabulary words tiles blocks"
 SHAPE = {"TILES": 2048, "BLOCKS": 32}
 
@@ -20,18 +20,19 @@ def _cases() -> tuple[Case, ...]:
     cases = []
     for logits in ("fp32", "bf16"):
         types = _types(scan.scan, logits)
-        for cut, raw in ((False, True), (False, False), (True, False)):
+        for raw in (True, False):
             cases.append(Case(
-                f"scan {logits} cut={cut} raw={raw}", scan.scan, types,
-                {"CUT": cut, "RAW": raw, "BLOCK_TILES": scan.BLOCK_TILES}, ALIGNED, wide=("logits",),
+                f"scan {logits} raw={raw}", scan.scan, types, {"RAW": raw, "BLOCK_TILES": scan.BLOCK_TILES}, ALIGNED,
+                wide=("logits",),
             ))
     lists = "*i32: raw_row tile_list token_list token_out nan_out; *fp32: value_list logprob_out; i32: capacity"
     for listed, flats in ((False, False), (True, False), (True, True)):
         cases.append(Case(
             f"settle lists={listed} flat={flats}", settle.settle, _types(settle.settle, "fp32", lists),
             {**SHAPE, "CHUNK": launch.CHUNK, "FLAT": flats, "LISTS": listed, "RAW": True}, (*ALIGNED, "capacity"),
+            warps=8 if listed else 4,
         ))
-    more = "*fp32: best best_out best_of value_list; *i64: state part; *i32: listed; i32: n capacity"
+    more = "*fp32: best best_out best_of value_list; *i64: state part; *i32: listed token_list; i32: n capacity"
     rounds = {"ROUNDS": launch.ROUNDS}
     block = {"BLOCK_TILES": scan.BLOCK_TILES, "BLOCKS": 32, "PIVOTS": launch.PIVOTS, **rounds}
     for name, kernel, constants in (
