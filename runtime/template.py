@@ -58,7 +58,7 @@ class ChatTemplate:
         return self._roles.trims
 
     def render(self, messages: Sequence[Message], add_generation_prompt: bool = True) -> list[int]:
-        """Special tokens that the template writes become their ids; those inside contents stay text.
+        """Special tokens that the template writes become their ids; those inside roles and contents stay text.
 
         Blocks: call it off the event loop. Raises TemplateError (with what the template says, when it complains),
         InvalidParameter for text that is not Unicode, MissingByte for text the vocabulary cannot spell."""
@@ -67,7 +67,7 @@ class ChatTemplate:
             _check_text(message, place)
         texts = [text for message in messages for text in (message.role, message.content)]
         placeholders = Placeholders(self._specials, [self.source, *texts])
-        hidden = [Message(message.role, placeholders.hide(message.content)) for message in messages]
+        hidden = [Message(placeholders.hide(message.role), placeholders.hide(message.content)) for message in messages]
         parts = self._tokenizer.parts(self._text(hidden, add_generation_prompt))
         return self._tokenizer.encode_parts(
             placeholders.show(part) if isinstance(part, str) else part for part in parts

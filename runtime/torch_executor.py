@@ -20,6 +20,8 @@ from .models.llama import Llama, allocate_cache, forward
 from .plan import Pick, Plan, Row, Sampled
 
 _SEEDS = 2**64
+# Beyond these a temperature is as good as greedy, or as no model at all; logits divided by them are still float32.
+_COLDEST, _HOTTEST = 1e-30, 1e30
 
 
 class TorchExecutor:
@@ -164,7 +166,7 @@ def _columns(picks: Sequence[Pick]) -> Picks:
         row=np.array([pick.logits for pick in picks], np.int64),
         mask=np.array([pick.mask for pick in picks], np.int64),
         target=np.array([-1 if pick.target is None else pick.target for pick in picks], np.int64),
-        temperature=np.array([pick.temperature for pick in picks], np.float32),
+        temperature=np.array([_bounded(pick.temperature) for pick in picks], np.float32),
         top_k=np.array([pick.top_k for pick in picks], np.int64),
         top_p=np.array([pick.top_p for pick in picks], np.float32),
         min_p=np.array([pick.min_p for pick in picks], np.float32),
@@ -181,3 +183,7 @@ def _sampled(logits: torch.Tensor, picks: Sequence[Pick], draws: Draws) -> list[
         Sampled(token, logprob, top_logprobs(logits, pick.logits, pick.top_logprobs) if pick.top_logprobs else ())
         for pick, token, logprob in zip(picks, tokens, logprobs, strict=True)
     ]
+
+
+def _bounded(temperature: float) -> float:
+    return min(max(temperature, _COLDEST), _HOTTEST) if temperature else 0.0

@@ -18,8 +18,13 @@ from espalier.grammars.errors import EspalierError
 from espalier.runtime.branch import Answer, GenerateSpec, Text
 from espalier.runtime.config import EngineConfig
 from espalier.runtime.errors import EngineFault, InvalidParameter, Overloaded, PromptTooLong, RequestAborted
+from espalier.runtime.messages import Generate, Sampling
+from espalier.runtime.models.llama import Llama
 from espalier.runtime.runtime import Runtime
 from espalier.runtime.session import Session
+from espalier.runtime.torch_executor import TorchExecutor
+from tests.runtime.harness import Bench
+from tests.runtime.tiny_llama import SHAPE, tiny_config, tiny_llama
 
 from .asking import Alone, Question, ask_all, opened, read
 
@@ -215,6 +220,36 @@ def test_any_unicode_text_comes_back_whole(text: str) -> None:
 
 
 # Limits met exactly
+
+
+LARGEST = (1 << 63) - 1
+EXTREME = (
+    {"temperature": 5e-324}, {"temperature": 1e-40}, {"temperature": 1e38}, {"temperature": 1.7e308}, {"top_p": 5e-324},
+    {"min_p": 1.0}, {"min_p": 5e-324}, {"top_k": 1}, {"top_k": LARGEST}, {"seed": LARGEST}, {"seed": -LARGEST - 1},
+    {"temperature": 1e-40, "top_k": 2, "top_p": 5e-324, "min_p": 1.0},
+)
+
+
+@pytest.fixture(scope="module")
+def llama() -> Llama:
+    return tiny_llama(tiny_config())
+
+
+@pytest.mark.parametrize("extreme", EXTREME, ids=str)
+def test_numbers_at_the_ends_of_their_ranges_draw_what_they_should(llama: Llama, extreme: dict[str, float]) -> None:
+    """On the real sampler: next to no temperature, or a cut that leaves one token, is greedy; the rest is a draw."""
+
+    def tokens(**sampling: float) -> list[int]:
+        config = tiny_config()
+        bench = Bench(executor=TorchExecutor(llama, config), vocabulary_size=SHAPE.vocab, page=config.page, pages=96)
+        bench.lease(1)
+        bench.send(Generate(1, 1, (1, 2, 3), 8, Sampling(ignore_end=True, **sampling)))  # type: ignore[arg-type]
+        bench.run()
+        assert bench.finished(1).reason == "length"
+        return bench.tokens(1)
+
+    cold = extreme.get("temperature", 1) < 1e-30 or extreme in ({"top_p": 5e-324}, {"min_p": 1.0}, {"top_k": 1})
+    assert (tokens(**extreme) == tokens(temperature=0.0)) == cold
 
 
 @pytest.mark.parametrize("page", [1, 3, 16])

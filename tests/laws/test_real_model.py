@@ -150,3 +150,6 @@ def test_special_strings_of_users_stay_text(words: tuple[Tokenizer, ChatTemplate
     outside = [id for id in plain if id in tokenizer.special_ids]
     assert [id for id in ids if id in tokenizer.special_ids] == outside
     assert hostile in tokenizer.decode(ids)
+    ids = template.render([Message(hostile, "hello")])
+    assert [id for id in ids if id in tokenizer.special_ids][-3:] == outside[-3:]
+    assert hostile in tokenizer.decode(ids)
