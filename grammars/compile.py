@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from .build import RuleBuilder
 from .choices import choices_dfa
 from .constraint import AnyObject, Choices, Constraint, Gbnf, JsonSchema, Lark, Regex, Spacing
@@ -9,7 +11,7 @@ from .context_free import compile_rules
 from .dfa import Dfa
 from .document import Document
 from .emit import Emitter
-from .errors import ConstraintTooLarge, InvalidConstraint, Unsatisfiable
+from .errors import ConstraintTooLarge, InvalidConstraint, Unsatisfiable, UnsupportedKeyword
 from .gbnf import read_gbnf
 from .ir import Grammar
 from .json_text import JsonValue, read_json
@@ -27,8 +29,12 @@ def compile_constraint(constraint: Constraint, limits: Limits = Limits()) -> Gra
     """Raises a ConstraintError: UnsupportedKeyword, InvalidConstraint, Unsatisfiable or ConstraintTooLarge."""
     meter = Meter(limits, _place(constraint))
     if isinstance(constraint, JsonSchema):
-        schema = modernised(read_json(constraint.schema, limits))
-        grammar = _schema(schema, constraint.spacing, meter, strict=constraint.strict_keywords)
+        schema, ignored = modernised(read_json(constraint.schema, limits))
+        if ignored and constraint.strict_keywords:
+            raise UnsupportedKeyword(ignored[0].note, keyword=ignored[0].keyword, where=ignored[0].pointer,
+                                     fix="Remove it, or allow unknown keywords.")
+        notes = [one.note for one in ignored]
+        grammar = _schema(schema, constraint.spacing, meter, strict=constraint.strict_keywords, notes=notes)
     elif isinstance(constraint, AnyObject):
         grammar = _schema({"type": "object"}, constraint.spacing, meter, strict=False)
     elif isinstance(constraint, Regex):
@@ -48,10 +54,12 @@ def _place(constraint: Constraint) -> str:
     return "line 1, column 1" if isinstance(constraint, Lark | Gbnf) else "column 1"
 
 
-def _schema(schema: JsonValue, spacing: Spacing, meter: Meter, *, strict: bool) -> Grammar:
+def _schema(schema: JsonValue, spacing: Spacing, meter: Meter, *, strict: bool, notes: Sequence[str] = ()) -> Grammar:
     if not isinstance(schema, bool | dict):
         raise InvalidConstraint("a schema must be an object, true or false", keyword="schema", where="#")
     meaning = Meaning(Document(schema), meter, strict=strict)
+    for text in notes:
+        meaning.note(text)
     planner = Planner(meaning, meter, spacing)
     root = planner.plan(("#",), "#")
     planner.settle(root)

@@ -15,6 +15,8 @@ from .errors import InvalidConstraint, UnsupportedKeyword
 from .json_text import JsonValue
 
 _NOT_SCHEMAS = frozenset({"const", "enum", "default", "examples"})
+# Where older spellings went: a pointer may still use their names.
+_MOVED = {"items": "prefixItems", "additionalItems": "items", "dependencies": "dependentSchemas"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,6 +95,9 @@ class Document:
         for token in fragment.split("/")[1:]:
             name = token.replace("~1", "/").replace("~0", "~")
             value = self._values[place]
+            moved = _MOVED.get(name, "")
+            if isinstance(value, dict) and name not in value and moved in value:
+                name = moved
             inside = (isinstance(value, dict) and name in value) or (
                 isinstance(value, list) and name.isascii() and name.isdigit() and len(name) < 9
                 and str(int(name)) == name and int(name) < len(value)

@@ -19,18 +19,25 @@ ANNOTATIONS = frozenset({
 # What derived schemas say beyond the standard. No schema text can hold these names: the reader refuses lone surrogates.
 NOT_PATTERN = "\udfffpattern"
 NOT_INTEGER = "\udfffinteger"
+NOT_FORMAT = "\udfffformat"
+NOT_MULTIPLE = "\udfffmultipleOf"
+# {"from": n, "schema": S}: some item at n or later fits S.
+SOME_ITEM = "\udfffitems"
+# {"except": names, "patterns": patterns, "only": pattern, "names": schema, "schema": S}: some property whose key is
+# none of the names, matches none of the patterns, matches `only` and fits `names` has a value that fits S.
+SOME_PROPERTY = "\udfffproperties"
 BRANCHES = frozenset({
     "$ref", "allOf", "anyOf", "oneOf", "not", "if", "then", "else", "dependentRequired", "dependentSchemas",
 })
 ASSERTIONS = frozenset({
     "type", "enum", "const", "minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "multipleOf",
-    "minLength", "maxLength", "pattern", "format", NOT_PATTERN, NOT_INTEGER, "prefixItems", "items", "minItems",
-    "maxItems", "uniqueItems", "properties", "patternProperties", "additionalProperties", "propertyNames",
-    "required", "minProperties", "maxProperties",
+    "minLength", "maxLength", "pattern", "format", NOT_PATTERN, NOT_INTEGER, NOT_FORMAT, NOT_MULTIPLE, "prefixItems",
+    "items", "minItems", "maxItems", "uniqueItems", "contains", "minContains", "maxContains", SOME_ITEM, "properties",
+    "patternProperties", "additionalProperties", "propertyNames", "required", "minProperties", "maxProperties",
+    SOME_PROPERTY,
 })
 REFUSED = frozenset({
-    "contains", "minContains", "maxContains", "unevaluatedItems", "unevaluatedProperties", "$dynamicRef",
-    "$recursiveRef", "dependencies",
+    "unevaluatedItems", "unevaluatedProperties", "$dynamicRef", "$recursiveRef", "dependencies",
 })
 
 
@@ -111,8 +118,6 @@ def is_idle(keyword: str, schema: dict[str, JsonValue]) -> bool:
     value = schema[keyword]
     if keyword in ("unevaluatedItems", "unevaluatedProperties"):
         return value is True or value == {}
-    if keyword in ("contains", "minContains", "maxContains"):
-        return "contains" not in schema or (schema.get("minContains") == 0 and "maxContains" not in schema)
     return keyword == "dependencies" and value == {}
 
 

@@ -1,46 +1,109 @@
-"""Schemas that declare an older draft, rewritten to mean the same in 2020-12. Without `$schema` nothing is guessed."""
+"""Schemas of older drafts, rewritten to mean the same in 2020-12.
+
+A schema that declares an older draft means what that draft says: keywords that came later constrain nothing, and
+before 2019-09 neither does anything beside `$ref`. A schema that declares none is read as 2020-12, with the older
+spellings that cannot be mistaken: `dependencies`, lists of `items`, booleans for exclusive bounds.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from dataclasses import dataclass
+
 from .json_text import JsonValue
+from .keywords import ASSERTIONS, BRANCHES, REFUSED
 
 _DRAFT_4 = ("draft-03", "draft-04")
 _BEFORE_2019 = (*_DRAFT_4, "draft-05", "draft-06", "draft-07")
 _BEFORE_2020 = (*_BEFORE_2019, "2019-09")
+_SINCE_6 = frozenset({"const", "contains", "propertyNames"})
+_SINCE_7 = frozenset({"if", "then", "else"})
+_SINCE_2019 = frozenset({
+    "dependentRequired", "dependentSchemas", "unevaluatedItems", "unevaluatedProperties", "minContains", "maxContains",
+    "$anchor", "$recursiveRef",
+})
+_SINCE_2020 = frozenset({"prefixItems", "$dynamicRef"})
+_CONSTRAINTS = ASSERTIONS | BRANCHES | REFUSED | {"additionalItems"}
 _SCHEMAS = ("additionalItems", "additionalProperties", "contains", "else", "if", "items", "not", "propertyNames",
-            "then", "allOf", "anyOf", "oneOf", "prefixItems")
+            "then", "allOf", "anyOf", "oneOf", "prefixItems", "unevaluatedItems", "unevaluatedProperties")
 _MAPS = ("$defs", "definitions", "dependencies", "dependentSchemas", "patternProperties", "properties")
 
 
-def modernised(schema: JsonValue) -> JsonValue:
-    """Draft 4's exclusive bounds, item lists before 2020-12 and `dependencies` before 2019-09. Only where a schema
-    stands: a property may be called `dependencies`. What unknown keywords hold stays as it is."""
-    draft = schema.get("$schema") if isinstance(schema, dict) else None
-    if not isinstance(draft, str) or not any(name in draft for name in _BEFORE_2020):
-        return schema
-    stack: list[JsonValue] = [schema]
+@dataclass(frozen=True, slots=True)
+class Ignored:
+    """A keyword that constrains nothing in the draft that the schema declares."""
+
+    keyword: str
+    pointer: str
+    why: str
+
+    @property
+    def note(self) -> str:
+        return f"{self.keyword} at {self.pointer} {self.why} and constrains nothing"
+
+
+def modernised(schema: JsonValue) -> tuple[JsonValue, list[Ignored]]:
+    """The schema, changed in place, and what constrains nothing in its draft. Only where a schema stands: a property
+    may be called `dependencies`. What unknown keywords hold stays as it is."""
+    declared = schema.get("$schema") if isinstance(schema, dict) else None
+    draft = declared if isinstance(declared, str) else ""
+    ignored: list[Ignored] = []
+    if draft and not _is(draft, _BEFORE_2020):
+        return schema, ignored
+    stack: list[tuple[str, JsonValue]] = [("#", schema)]
     while stack:
-        value = stack.pop()
+        pointer, value = stack.pop()
         if isinstance(value, dict):
-            stack.extend(_below(value))
-            if any(name in draft for name in _DRAFT_4):
+            if draft:
+                ignored += _older(value, draft, pointer)
+            stack.extend(_below(value, pointer))
+            if not draft or _is(draft, _DRAFT_4):
                 _exclusive(value)
             _items(value)
-            if any(name in draft for name in _BEFORE_2019):
+            if not draft or _is(draft, _BEFORE_2019):
                 _dependencies(value)
-    return schema
+    return schema, ignored
 
 
-def _below(schema: dict[str, JsonValue]) -> list[JsonValue]:
+def _is(draft: str, names: tuple[str, ...]) -> bool:
+    return any(name in draft for name in names)
+
+
+def _below(schema: dict[str, JsonValue], pointer: str) -> Iterator[tuple[str, JsonValue]]:
     """The subschemas of a schema."""
-    found: list[JsonValue] = []
     for keyword in _SCHEMAS:
         value = schema.get(keyword)
-        found.extend(value if isinstance(value, list) else [value])
+        if isinstance(value, list):
+            yield from ((f"{pointer}/{keyword}/{i}", item) for i, item in enumerate(value))
+        else:
+            yield f"{pointer}/{keyword}", value
     for keyword in _MAPS:
         value = schema.get(keyword)
-        found.extend(value.values() if isinstance(value, dict) else [])
-    return found
+        if isinstance(value, dict):
+            yield from ((f"{pointer}/{keyword}/{name.replace('~', '~0').replace('/', '~1')}", item)
+                        for name, item in value.items())
+
+
+def _older(schema: dict[str, JsonValue], draft: str, pointer: str) -> Iterator[Ignored]:
+    """Take out what constrains nothing in this draft."""
+    if _is(draft, _DRAFT_4) and isinstance(schema.get("id"), str):
+        schema["$id"] = schema.pop("id")
+    identifier = schema.get("$id")
+    if _is(draft, _BEFORE_2019) and isinstance(identifier, str) and identifier.startswith("#"):
+        schema["$anchor"] = identifier[1:]
+        del schema["$id"]
+    newer = set(_SINCE_2020)
+    newer |= (_SINCE_2019 - {"$anchor"}) if _is(draft, _BEFORE_2019) else set()
+    newer |= _SINCE_7 if _is(draft, (*_DRAFT_4, "draft-06")) else set()
+    newer |= _SINCE_6 if _is(draft, _DRAFT_4) else set()
+    for keyword in [keyword for keyword in schema if keyword in newer]:
+        del schema[keyword]
+        yield Ignored(keyword, f"{pointer}/{keyword}", "is no keyword of the draft that $schema declares")
+    if not _is(draft, _BEFORE_2019) or not isinstance(schema.get("$ref"), str):
+        return
+    for keyword in [keyword for keyword in schema if keyword in _CONSTRAINTS and keyword != "$ref"]:
+        del schema[keyword]
+        yield Ignored(keyword, f"{pointer}/{keyword}", "stands beside $ref in the draft that $schema declares")
 
 
 def _exclusive(schema: dict[str, JsonValue]) -> None:
@@ -69,7 +132,12 @@ def _dependencies(schema: dict[str, JsonValue]) -> None:
     del schema["dependencies"]
     names: dict[str, JsonValue] = {name: value for name, value in found.items() if isinstance(value, list)}
     schemas: dict[str, JsonValue] = {name: value for name, value in found.items() if not isinstance(value, list)}
-    if names:
-        schema["dependentRequired"] = names
-    if schemas:
-        schema["dependentSchemas"] = schemas
+    for keyword, mine in (("dependentRequired", names), ("dependentSchemas", schemas)):
+        if not mine:
+            continue
+        if keyword in schema:  # both spellings at once: the older one moves into a conjunction
+            above = schema.setdefault("allOf", [])
+            if isinstance(above, list):
+                above.append({keyword: mine})
+        else:
+            schema[keyword] = mine

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from .build import RuleBuilder
 from .ir import COUNT, Counter, Rule
-from .plan import ListPlan, ValuePlan
+from .plan import ItemMachine, ListPlan, ValuePlan
 
 if TYPE_CHECKING:
     from .emit import Emitter
@@ -34,7 +34,33 @@ class ListEmitter:
         self._deferred = plan.least > self._turn
 
     def rule(self) -> Rule:
+        if self._plan.machine is not None:
+            return self._counted(self._plan.machine)
         return self._unique() if self._plan.unique else self._plain()
+
+    def _counted(self, machine: ItemMachine) -> Rule:
+        """The items of a machine: a state before an item and one after it for each of its states."""
+        builder, layout = self._builder, self._layout
+        end = builder.state()
+        builder.final(end)
+        opened = builder.text(0, b"[")
+        if 0 in machine.finals:
+            builder.text(opened, b"]", end)
+        # The first item has a place of its own: behind the bracket the list may close, behind a comma it may not.
+        first = builder.text(opened, layout.inside.encode()) if layout.inside else opened
+        before = [builder.state() for _ in machine.arcs]
+        after = [builder.state() for _ in machine.arcs]
+        for state, arcs in enumerate(machine.arcs):
+            if state in machine.finals:
+                builder.text(after[state], layout.outside.encode() + b"]", end)
+            possible = [(value, target) for value, target in arcs if value.possible]
+            if possible:
+                builder.text(after[state], layout.comma.encode(), before[state])
+            for value, target in possible:
+                rule = self._emitter.value(value, self._depth + 1)
+                for source in (first, before[0]) if state == 0 else (before[state],):
+                    builder.call(source, rule, after[target])
+        return builder.finish()
 
     def _unique(self) -> Rule:
         """Different items of a small enum: a state for each set of items that were written."""

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from . import charset
-from .dfa import Dfa, complement, intersect
-from .document import Document, pointer_of
+from .dfa import NOTHING, Dfa, bounded, combine, complement, intersect, literals
+from .document import Document, Link, pointer_of
 from .expand import Expander
 from .formats import REFUSED, STANDARD, format_dfa
 from .json_text import JsonValue, identity
 from .keywords import refuse
 from .limits import Meter
 from .regex import compile_regex
-from .shape import Located, Places, Shape, shape_of
+from .shape import Located, Places, Shape, SomeItems, SomeProperty, shape_of
+from .strings import ANY_CHARACTERS
 
 # How far disjointness looks into properties of properties.
 _LOOK = 3
@@ -37,7 +38,8 @@ class Meaning:
         self._strict = strict
         self._shapes: dict[Places, Shape] = {}
         self._patterns: dict[str, Dfa] = {}
-        self._excluded: dict[str, Dfa] = {}
+        self._excluded: dict[str, Dfa] = {}  # by "pattern " or "format " and its text
+        self._negations: dict[str, str] = {}
 
     @property
     def notes(self) -> tuple[str, ...]:
@@ -69,9 +71,10 @@ class Meaning:
         return self._patterns[located.text]
 
     def _excluded_pattern(self, located: Located) -> Dfa:
-        if located.text not in self._excluded:
-            self._excluded[located.text] = complement(self.pattern(located), charset.ALL)
-        return self._excluded[located.text]
+        key = f"pattern {located.text}"
+        if key not in self._excluded:
+            self._excluded[key] = complement(self.pattern(located), charset.ALL)
+        return self._excluded[key]
 
     def text_shapes(self, shape: Shape) -> list[Dfa]:
         """Automata that a string must all pass, beside its length."""
@@ -84,7 +87,20 @@ class Meaning:
             if located.text in REFUSED:
                 raise refuse("format", located.pointer, f"{located.text!r} is not enforced yet")
             found.append(format_dfa(located.text, self.meter))
+        found += [self._excluded_format(located) for located in shape.excluded_formats]
         return found
+
+    def _excluded_format(self, located: Located) -> Dfa:
+        """The texts that break a format; none do where it constrains nothing."""
+        if located.text in REFUSED:
+            raise refuse("format", located.pointer, f"{located.text!r} is not enforced yet")
+        if located.text not in STANDARD:
+            self._unknown_format(located)
+            return NOTHING
+        key = f"format {located.text}"
+        if key not in self._excluded:
+            self._excluded[key] = complement(format_dfa(located.text, self.meter), charset.ALL)
+        return self._excluded[key]
 
     def _unknown_format(self, located: Located) -> None:
         if self._strict:
@@ -116,6 +132,33 @@ class Meaning:
                 places.setdefault(place)
         return tuple(places)
 
+    def negated(self, place: str) -> str:
+        """The place of the negation of a schema."""
+        if place not in self._negations:
+            self._negations[place] = self.document.derive(place, {"not": Link(place)})
+        return self._negations[place]
+
+    def witness(self, some: SomeProperty, name: str) -> bool:
+        """Whether a property of that name may be the one that is asked for, its value aside."""
+        codes = [ord(c) for c in name]
+        return (name not in some.excluded and (some.only is None or self.pattern(some.only).accepts(codes))
+                and not any(self.pattern(pattern).accepts(codes) for pattern in some.patterns)
+                and (some.names is None or self.admits((some.names,), name)))
+
+    def texts(self, places: Places) -> Dfa:
+        """The strings that fit the schemas at these places, as characters."""
+        found: list[Dfa] = []
+        for shape in self.shapes(places):
+            if "string" not in shape.kinds:
+                continue
+            if shape.values is not None:
+                words = [v for v in shape.values if isinstance(v, str) and self.fits(shape, v)]
+                found.append(literals([[*map(ord, word)] for word in words], self.meter))
+                continue
+            text = intersect([ANY_CHARACTERS, *self.text_shapes(shape)], self.meter)
+            found.append(bounded(text, shape.least_length, shape.most_length, self.meter))
+        return combine(found, any, self.meter) if found else NOTHING
+
     # Values
 
     def admits(self, places: Places, value: JsonValue) -> bool:
@@ -138,13 +181,22 @@ class Meaning:
         if isinstance(value, list):
             different = shape.unique is None or len({identity(item) for item in value}) == len(value)
             return different and _within(len(value), shape.least_items, shape.most_items) and all(
-                self.admits(self.item(shape, i), item) for i, item in enumerate(value))
+                self.admits(self.item(shape, i), item) for i, item in enumerate(value)) and all(
+                self._some_items(some, value) for some in shape.some_items)
         if isinstance(value, dict):
             return (_within(len(value), shape.least_properties, shape.most_properties)
                     and all(name in value for name in shape.required)
                     and all(self.admits(self.member(shape, name), item) for name, item in value.items())
-                    and all(self.admits((names,), name) for name in value for names in shape.names))
+                    and all(self.admits((names,), name) for name in value for names in shape.names)
+                    and all(self._some_property(some, value) for some in shape.some_properties))
         return value is None or isinstance(value, bool) or shape.number.admits(value)
+
+    def _some_items(self, some: SomeItems, value: list[JsonValue]) -> bool:
+        return _within(sum(self.admits((some.place,), item) for item in value[some.start:]), some.least, some.most)
+
+    def _some_property(self, some: SomeProperty, value: dict[str, JsonValue]) -> bool:
+        return any(self.witness(some, name) and (some.value is None or self.admits((some.value,), item))
+                   for name, item in value.items())
 
     # Disjointness
 

@@ -1,19 +1,33 @@
 """`not`, implications and exclusive choices, rewritten as derived schemas that only the plain keywords need to serve.
 
 The negation of a schema is the union of the negations of its keywords; each is again a schema: `minimum: 5` becomes a
-number below 5, since all other types satisfy it. A keyword whose negation would need "some item" or "some property" is
-refused.
+number below 5, since all other types satisfy it. Where "every item" or "every property" is negated, "some" is left,
+which derived schemas can say.
 """
 
 from __future__ import annotations
 
 from decimal import Decimal
-from itertools import pairwise
+from itertools import combinations, pairwise
 from typing import Any
 
 from .document import Derived, Document, Link, pointer_of
 from .json_text import JsonValue, identity
-from .keywords import ANNOTATIONS, ASSERTIONS, BRANCHES, NOT_INTEGER, NOT_PATTERN, REFUSED, TYPES, check_form, refuse
+from .keywords import (
+    ANNOTATIONS,
+    ASSERTIONS,
+    BRANCHES,
+    NOT_FORMAT,
+    NOT_INTEGER,
+    NOT_MULTIPLE,
+    NOT_PATTERN,
+    REFUSED,
+    SOME_ITEM,
+    SOME_PROPERTY,
+    TYPES,
+    check_form,
+    refuse,
+)
 
 _PLAIN_TYPES = tuple(name for name in TYPES if name != "integer")
 
@@ -85,8 +99,10 @@ class _Negation:
         bound = self._bound(keyword, value)
         if bound is not None:
             return bound
-        if keyword in ("properties", "required", "items", "prefixItems", "additionalProperties"):
-            return self._structure(keyword, value)
+        if keyword in ("prefixItems", "items", "contains", "minContains", "maxContains"):
+            return self._list(keyword, value)
+        if keyword in ("properties", "required", "patternProperties", "additionalProperties", "propertyNames"):
+            return self._object(keyword, value)
         return self._branches(keyword, value)
 
     def _refuse(self, keyword: str) -> Exception:
@@ -112,14 +128,19 @@ class _Negation:
         if keyword in ("pattern", NOT_PATTERN):
             opposite = NOT_PATTERN if keyword == "pattern" else "pattern"
             return [{"type": "string", opposite: value}]
+        if keyword == "format":
+            return [{"type": "string", NOT_FORMAT: value}]
+        if keyword == "multipleOf":
+            return [{"type": "number", NOT_MULTIPLE: value}]
         return None
 
     def _values(self, members: list[JsonValue]) -> list[Derived]:
-        if any(isinstance(member, list | dict) for member in members):
-            raise self._refuse("enum" if "enum" in self._schema else "const")
         texts = [member for member in members if isinstance(member, str)]
         words: list[Any] = [w for w in (None, True, False) if identity(w) not in {identity(m) for m in members}]
-        options: list[Any] = [{"type": ["array", "object"]}, {"enum": words}]
+        options: list[Any] = [{"enum": words}]
+        for kind, python in (("array", list), ("object", dict)):
+            differs = [_differs(member) for member in members if isinstance(member, python)]
+            options.append({"type": kind, "allOf": differs} if differs else {"type": kind})
         excluded = {NOT_PATTERN: "^(?:" + "|".join(map(_escaped, texts)) + ")$"} if texts else {}
         options.append({"type": "string", **excluded})
         points = sorted({Decimal(m) for m in members if isinstance(m, int | Decimal) and not isinstance(m, bool)})
@@ -131,30 +152,77 @@ class _Negation:
             options.append(gap)
         return options
 
-    def _structure(self, keyword: str, value: Any) -> list[Derived]:
+    def _list(self, keyword: str, value: Any) -> list[Derived]:
+        if keyword == "prefixItems":
+            return [{"type": "array", "minItems": i + 1, "prefixItems": [
+                *([True] * i), {"not": self._link("prefixItems", str(i))}]} for i in range(len(value))]
+        if keyword == "items":
+            if value is True or value == {}:
+                return []
+            start = len(self._schema.get("prefixItems", ()))  # type: ignore[arg-type]
+            if value is False:
+                return [{"type": "array", "minItems": start + 1}]
+            return [{"type": "array", SOME_ITEM: {"from": start, "schema": {"not": self._link("items")}}}]
+        if "contains" not in self._schema or keyword == "minContains":
+            return []  # minContains belongs to contains
+        inside = self._link("contains")
+        least = self._schema.get("minContains", 1)
+        if keyword == "maxContains":
+            return [{"type": "array", "contains": inside, "minContains": value + 1}]
+        if not least:
+            return []
+        return [{"type": "array", "contains": inside, "minContains": 0, "maxContains": least - 1}]  # type: ignore[operator]
+
+    def _object(self, keyword: str, value: Any) -> list[Derived]:
         if keyword == "required":
             return [{"type": "object", "properties": {name: False}} for name in value]
         if keyword == "properties":
             return [{"type": "object", "required": [name], "properties": {name: {"not": self._link(keyword, name)}}}
                     for name, below in value.items() if below not in (True, {})]
-        if keyword == "prefixItems":
-            return [{"type": "array", "minItems": i + 1, "prefixItems": [
-                *([True] * i), {"not": self._link("prefixItems", str(i))}]} for i in range(len(value))]
+        if keyword == "patternProperties":
+            return [{"type": "object", SOME_PROPERTY: {"only": text, "schema": {"not": self._link(keyword, text)}}}
+                    for text, below in value.items() if below not in (True, {})]
         if value is True or value == {}:
             return []
-        if keyword == "items" and value is False:
-            return [{"type": "array", "minItems": len(self._schema.get("prefixItems", ())) + 1}]  # type: ignore[arg-type]
-        raise self._refuse(keyword)
+        if keyword == "propertyNames":
+            return [{"type": "object", SOME_PROPERTY: {"names": {"not": self._link(keyword)}}}]
+        return [{"type": "object", SOME_PROPERTY: {
+            "except": list(self._schema.get("properties", ())),  # type: ignore[arg-type]
+            "patterns": list(self._schema.get("patternProperties", ())),  # type: ignore[arg-type]
+            "schema": {"not": self._link(keyword)}}}]
 
     def _branches(self, keyword: str, value: Any) -> list[Derived]:
         if keyword == "$ref":
             return [{"not": Link(self._document.resolve(value, self._place))}]
         if keyword == "not":
             return [self._link("not")]
-        if keyword in ("allOf", "anyOf"):
-            nots: list[Derived] = [{"not": self._link(keyword, str(i))} for i in range(len(value))]
-            return nots if keyword == "allOf" else [{"allOf": nots}]
+        if keyword in ("allOf", "anyOf", "oneOf"):
+            links = [self._link(keyword, str(i)) for i in range(len(value))]
+            nots: list[Derived] = [{"not": link} for link in links]
+            if keyword == "allOf":
+                return nots
+            several: list[Derived] = [] if keyword == "anyOf" else [
+                {"allOf": list(pair)} for pair in combinations(links, 2)]
+            return [{"allOf": nots}, *several]
+        if keyword == "dependentRequired":
+            return [{"type": "object", "required": [name], "properties": {need: False}}
+                    for name, needs in value.items() for need in needs if need != name]
+        if keyword == "dependentSchemas":
+            return [{"type": "object", "required": [name], "not": self._link(keyword, name)} for name in value]
+        if keyword == "if":
+            return self._implication()
+        if keyword in ("then", "else"):
+            return []  # they belong to if
         raise self._refuse(keyword)
+
+    def _implication(self) -> list[Derived]:
+        condition = self._link("if")
+        options: list[Derived] = []
+        if "then" in self._schema:
+            options.append({"allOf": [condition, {"not": self._link("then")}]})
+        if "else" in self._schema:
+            options.append({"allOf": [{"not": condition}, {"not": self._link("else")}]})
+        return options
 
     def _link(self, *tokens: str) -> Link:
         return Link(self._document.child(self._place, *tokens))
@@ -162,3 +230,15 @@ class _Negation:
 
 def _escaped(text: str) -> str:
     return "".join(f"\\u{{{ord(c):x}}}" if not c.isalnum() else c for c in text)
+
+
+def _differs(value: Any) -> Derived:
+    """A list or an object that is not equal to this one."""
+    if isinstance(value, list):
+        options: list[Derived] = [{"minItems": len(value) + 1}, *([{"maxItems": len(value) - 1}] if value else [])]
+        return {"anyOf": options + [
+            {"minItems": i + 1, "prefixItems": [*([True] * i), {"not": {"const": item}}]}
+            for i, item in enumerate(value)]}
+    return {"anyOf": [{"minProperties": len(value) + 1}, *({"properties": {name: False}} for name in value),
+                      *({"required": [name], "properties": {name: {"not": {"const": item}}}}
+                        for name, item in value.items())]}

@@ -12,7 +12,7 @@ from decimal import Decimal
 from functools import lru_cache
 from math import lcm
 
-from .dfa import Dfa, explore, minimise, trim
+from .dfa import Dfa, complement, explore, intersect, minimise, trim
 from .errors import ConstraintTooLarge
 from .limits import Limits, Meter
 
@@ -20,12 +20,13 @@ MAX_DIGITS = 40
 # Residues are states, for each number of digits.
 _MAX_STEP = 2_000
 _DIGITS = range(10)
+_BYTES = ((0, 255),)
 
 
 @dataclass(frozen=True, slots=True)
 class NumberSpec:
-    """lower, upper: exact bounds, None for none; *_open: the bound itself is excluded. divisors: multipleOf values.
-    fractional: no whole numbers."""
+    """lower, upper: exact bounds, None for none; *_open: the bound itself is excluded. divisors: multipleOf values;
+    excluded: what no number may be a multiple of. fractional: no whole numbers."""
 
     integer: bool = False
     lower: Decimal | None = None
@@ -34,10 +35,12 @@ class NumberSpec:
     upper_open: bool = False
     divisors: tuple[Decimal, ...] = ()
     fractional: bool = False
+    excluded: tuple[Decimal, ...] = ()
 
     @property
     def free(self) -> bool:
-        return self.lower is None and self.upper is None and not self.divisors and not self.fractional
+        return self.lower is None and self.upper is None and not (
+            self.divisors or self.fractional or self.excluded)
 
     def admits(self, value: int | Decimal) -> bool:
         number = Decimal(value)
@@ -48,9 +51,7 @@ class NumberSpec:
             return False
         if self.upper is not None and (number > self.upper or (self.upper_open and number == self.upper)):
             return False
-        step, scale = _common_step(self.divisors)
-        scaled = _scaled(number, scale) if step else 0
-        return scaled is not None and (step == 0 or scaled % step == 0)
+        return _divides(self.divisors, number) and not any(_divides((d,), number) for d in self.excluded)
 
     def disjoint(self, other: NumberSpec) -> bool:
         """No number lies within the bounds of both."""
@@ -70,6 +71,13 @@ class NumberSpec:
         if self.upper is not None and (self.upper, not self.upper_open) <= (bound, not opened):
             return self
         return replace(self, upper=bound, upper_open=opened)
+
+
+def _divides(divisors: tuple[Decimal, ...], number: Decimal) -> bool:
+    """The number is a multiple of all of them."""
+    step, scale = _common_step(divisors)
+    scaled = _scaled(number, scale) if step else 0
+    return scaled is not None and (step == 0 or scaled % step == 0)
 
 
 def exact_digits(number: Decimal) -> tuple[int, int]:
@@ -295,11 +303,15 @@ def _automaton(spec: NumberSpec, limits: Limits) -> Dfa:
 def number_dfa(spec: NumberSpec, meter: Meter, where: str = "") -> Dfa:
     """The bytes of every number that fits; trimmed, empty when none does. Raises ConstraintTooLarge when the residues
     of multipleOf are too many to tell apart."""
-    step, scale = _common_step(spec.divisors)
-    if step > _MAX_STEP or scale > MAX_DIGITS:
-        raise ConstraintTooLarge(
-            f"multipleOf asks for multiples of {step} / 10^{scale}, and steps above {_MAX_STEP} are not enforced",
-            keyword="multipleOf", where=where, fix="Use a smaller or rounder multipleOf.")
+    for divisors in (spec.divisors, *((d,) for d in spec.excluded)):
+        step, scale = _common_step(divisors)
+        if step > _MAX_STEP or scale > MAX_DIGITS:
+            raise ConstraintTooLarge(
+                f"multipleOf asks for multiples of {step} / 10^{scale}, and steps above {_MAX_STEP} are not enforced",
+                keyword="multipleOf", where=where, fix="Use a smaller or rounder multipleOf.")
     dfa = _automaton(spec, meter.limits)
+    for divisor in spec.excluded:
+        multiples = _automaton(NumberSpec(divisors=(divisor,)), meter.limits)
+        dfa = intersect([dfa, complement(multiples, _BYTES)], meter)
     meter.states(len(dfa.edges))
-    return dfa
+    return dfa if not spec.excluded else minimise(dfa)

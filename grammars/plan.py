@@ -33,8 +33,32 @@ class ValuePlan:
 
 
 @dataclass(slots=True, eq=False)
+class ItemMachine:
+    """arcs[s]: the values that may stand next in state s, and the state after each. State 0 is before the first item;
+    a list may end in one of `finals`. Arcs may compete."""
+
+    arcs: list[list[tuple[ValuePlan, int]]]
+    finals: frozenset[int]
+
+    def ends(self) -> bool:
+        """Some list is possible, given which values are."""
+        seen = {0}
+        queue = [0]
+        for state in queue:
+            if state in self.finals:
+                return True
+            for value, target in self.arcs[state]:
+                if value.possible and target not in seen:
+                    seen.add(target)
+                    queue.append(target)
+        return False
+
+
+@dataclass(slots=True, eq=False)
 class ListPlan:
-    """prefix: the first items; rest: the others. most None: without end. unique: the pointer of uniqueItems."""
+    """prefix: the first items; rest: the others. most None: without end. unique: the pointer of uniqueItems.
+    different: the strings that may stand there once each, as characters, when items are such. machine: where position
+    alone does not say what may stand next; then it says everything."""
 
     pointer: str
     prefix: list[ValuePlan]
@@ -42,10 +66,14 @@ class ListPlan:
     least: int
     most: int | None
     unique: str | None = None
+    different: Dfa | None = None
+    machine: ItemMachine | None = None
     possible: bool = False
 
     def settled(self) -> bool:
         """Cut `most` to what can exist; True when a list can."""
+        if self.machine is not None:
+            return self.machine.ends()
         if not self.rest.possible:
             self.most = len(self.prefix) if self.most is None else min(self.most, len(self.prefix))
         for index, plan in enumerate(self.prefix):
@@ -55,19 +83,25 @@ class ListPlan:
         return self.most is None or self.least <= self.most
 
 
+# Values by the demands they meet, as bits; what meets none is apart.
+Witnesses = dict[int, "ValuePlan"]
+
+
 @dataclass(slots=True)
 class Member:
-    """A declared property."""
+    """A declared property. witnesses: its value where it is one of the properties that the object must have."""
 
     name: str
     value: ValuePlan
     required: bool
+    witnesses: Witnesses = field(default_factory=dict)
 
 
 @dataclass(slots=True, eq=False)
 class ObjectPlan:
     """members: declared properties in the order in which they are written. free: every other key as one automaton over
-    characters; labels[state] is the index in free_values of the value of a key that ends there."""
+    characters; labels[state] is the index in free_values of the value of a key that ends there, and in free_witnesses.
+    demands: how many demands some property must meet, each a bit."""
 
     pointer: str
     members: list[Member]
@@ -76,6 +110,8 @@ class ObjectPlan:
     free_values: list[ValuePlan]
     least: int
     most: int | None
+    free_witnesses: list[Witnesses] = field(default_factory=list)
+    demands: int = 0
     possible: bool = False
 
     def missing(self) -> Member | None:
@@ -88,8 +124,34 @@ class ObjectPlan:
         needed = sum(m.required for m in self.members)
         if self.most is not None and max(needed, self.least) > self.most:
             return False
+        if self.demands:
+            return self._meets()
         endless = self.free is not None and any(value.possible for value in self.free_values)
         return endless or sum(m.value.possible for m in self.members) >= self.least
+
+    def _meets(self) -> bool:
+        """Whether some properties together meet every demand, within the numbers that are allowed."""
+        most = self.most if self.most is not None else self.least + self.demands + len(self.members)
+        reached = {(0, 0)}
+        for member in self.members:
+            written = _steps(reached, member.value, member.witnesses, most)
+            reached = written if member.required else reached | written
+        if self.free is not None:
+            for _ in range(most):
+                more = set(reached)
+                for value, witnesses in zip(self.free_values, self.free_witnesses, strict=True):
+                    more |= _steps(reached, value, witnesses, most)
+                if more == reached:
+                    break
+                reached = more
+        return any(count >= self.least and met == (1 << self.demands) - 1 for count, met in reached)
+
+
+def _steps(reached: set[tuple[int, int]], value: ValuePlan, witnesses: Witnesses,
+           most: int) -> set[tuple[int, int]]:
+    """(properties, demands met) after one more property."""
+    bits = [0, *(met for met, plan in witnesses.items() if plan.possible)] if value.possible else []
+    return {(count + 1, met | more) for count, met in reached if count < most for more in bits}
 
 
 def find_possible(plans: list[ValuePlan]) -> None:
@@ -115,9 +177,12 @@ def find_possible(plans: list[ValuePlan]) -> None:
 
 def _mentioned(plan: ValuePlan) -> list[ValuePlan]:
     inner = [value for one in plan.lists for value in (*one.prefix, one.rest)]
+    inner += [value for one in plan.lists if one.machine for arcs in one.machine.arcs for value, _ in arcs]
     for thing in plan.objects:
         inner.extend(member.value for member in thing.members)
         inner.extend(thing.free_values)
+        for witnesses in (*(member.witnesses for member in thing.members), *thing.free_witnesses):
+            inner.extend(witnesses.values())
     return inner
 
 
@@ -127,6 +192,8 @@ def _possible(plan: ValuePlan) -> bool:
 
 def _list_possible(plan: ListPlan) -> bool:
     """Like ListPlan.settled, changing nothing: plans may still become possible."""
+    if plan.machine is not None:
+        return plan.machine.ends()
     if plan.most is not None and plan.least > plan.most:
         return False
     needed = [*plan.prefix[:plan.least], *([plan.rest] if plan.least > len(plan.prefix) else [])]
@@ -148,6 +215,8 @@ def unsatisfiable(root: ValuePlan) -> Unsatisfiable:
             where, why = plan.objects[0].pointer, f"the required property {missing.name!r} cannot exist"
             plan = missing.value
         else:
+            if plan.lists[0].machine is not None:
+                break
             needed = [v for v in (*plan.lists[0].prefix, plan.lists[0].rest) if not v.possible]
             if not needed:
                 break

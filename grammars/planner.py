@@ -2,24 +2,28 @@
 
 from __future__ import annotations
 
+from . import charset
 from .constraint import Spacing
-from .dfa import Dfa, bounded, combine, intersect, literals, longest, minimise
+from .dfa import Dfa, complement, intersect, literals, longest, minimise
 from .document import pointer_of
 from .errors import ConstraintTooLarge
+from .items import ItemCounter
 from .json_text import MAX_VALUE_DEPTH, JsonValue, depth_of
 from .keys import labelled, relabel, words_of
 from .keywords import refuse
 from .limits import Meter
 from .meaning import Meaning, kind_of
 from .numbers import number_dfa
-from .plan import ListPlan, Member, ObjectPlan, ValuePlan, find_possible, unsatisfiable
-from .shape import Places, Shape
+from .plan import ListPlan, Member, ObjectPlan, ValuePlan, Witnesses, find_possible, unsatisfiable
+from .shape import Places, Shape, SomeProperty
 from .strings import ANY_CHARACTERS, StringText, free_text, shaped_text, without
 
 # Different items are told apart by which ones were written: a state for each set of them.
 _UNIQUE_ITEMS = 6
 # A finite set of free keys with at most this many members is written in order, like declared ones.
 _FINITE_KEYS = 64
+# Negations that ask for some property: each doubles the states of an object.
+_MAX_DEMANDS = 4
 
 
 class Planner:
@@ -108,12 +112,21 @@ class Planner:
         return [] if text is None else [text]
 
     def _list(self, shape: Shape) -> ListPlan:
-        longest_prefix = max((len(part.prefix) for part in shape.lists), default=0)
+        prefix = max((len(part.prefix) for part in shape.lists), default=0)
+        unique = None if shape.most_items in (0, 1) else shape.unique
+        if shape.some_items:
+            if unique is not None:
+                raise refuse("uniqueItems", unique, "is not enforced beside contains")
+            counter = ItemCounter(shape.some_items, prefix, shape.least_items, shape.most_items,
+                                  lambda index: self._meaning.item(shape, index), self._meaning.negated,
+                                  lambda places: self.plan(places, shape.pointer))
+            return ListPlan(shape.pointer, [], self.plan((), shape.pointer), shape.least_items, shape.most_items,
+                            machine=counter.machine())
         return ListPlan(
             shape.pointer,
-            [self.plan(self._meaning.item(shape, i), shape.pointer) for i in range(longest_prefix)],
-            self.plan(self._meaning.item(shape, longest_prefix), shape.pointer),
-            shape.least_items, shape.most_items, None if shape.most_items in (0, 1) else shape.unique,
+            [self.plan(self._meaning.item(shape, i), shape.pointer) for i in range(prefix)],
+            self.plan(self._meaning.item(shape, prefix), shape.pointer),
+            shape.least_items, shape.most_items, unique,
         )
 
     # One object
@@ -125,13 +138,35 @@ class Planner:
             places = self._meaning.member(shape, name)
             if not all(self._meaning.admits((rule,), name) for rule in shape.names):
                 places = (self._meaning.document.derive("#", False),)
-            members.append(Member(name, self.plan(places, shape.pointer), name in shape.required))
-        plan = ObjectPlan(shape.pointer, members, None, {}, [], shape.least_properties, shape.most_properties)
+            meets = tuple(self._meaning.witness(some, name) for some in shape.some_properties)
+            members.append(Member(name, self.plan(places, shape.pointer), name in shape.required,
+                                  self._witnesses(shape, places, meets)))
+        plan = ObjectPlan(shape.pointer, members, None, {}, [], shape.least_properties, shape.most_properties,
+                          demands=self._demands(shape))
         closed = any(not part.patterns and self._is_false(part.additional) for part in shape.objects)
         if not closed and (plan.most is None or plan.most > sum(m.required for m in members)):
             declared = literals([[*map(ord, name)] for name in names], self._meter)
             self._free_keys(plan, shape, without(self._name_shape(shape), declared, self._meter))
         return plan
+
+    @staticmethod
+    def _demands(shape: Shape) -> int:
+        if len(shape.some_properties) > _MAX_DEMANDS:
+            raise ConstraintTooLarge(
+                f"more than {_MAX_DEMANDS} negations here each ask for some property", keyword="not",
+                where=shape.pointer, fix="Combine fewer negations of objects.")
+        return len(shape.some_properties)
+
+    def _witnesses(self, shape: Shape, places: Places, meets: tuple[bool, ...]) -> Witnesses:
+        """The values of a property by the demands that they meet, for each set of those that its key allows."""
+        found: Witnesses = {}
+        able = [i for i, meet in enumerate(meets) if meet]
+        for bits in range(1, 1 << len(able)):
+            chosen = [i for at, i in enumerate(able) if bits >> at & 1]
+            extra = [shape.some_properties[i].value for i in chosen]
+            merged = tuple(dict.fromkeys((*places, *(place for place in extra if place is not None))))
+            found[sum(1 << i for i in chosen)] = self.plan(merged, shape.pointer)
+        return found
 
     def _is_false(self, place: str | None) -> bool:
         return place is not None and self._meaning.document.schema(place) is False
@@ -144,43 +179,45 @@ class Planner:
                 names.setdefault(name)
         for name in shape.required:
             names.setdefault(name)
+        for some in shape.some_properties:
+            for name in sorted(some.excluded):
+                names.setdefault(name)
         return list(names)
 
     def _name_shape(self, shape: Shape) -> Dfa:
         """All keys that propertyNames allows."""
         options = [ANY_CHARACTERS]
         for rule in shape.names:
-            options.append(self._names_of(rule))
+            options.append(self._meaning.texts((rule,)))
         return minimise(intersect(options, self._meter)) if len(options) > 1 else ANY_CHARACTERS
-
-    def _names_of(self, rule: str) -> Dfa:
-        found: list[Dfa] = []
-        for inner in self._meaning.shapes((rule,)):
-            if "string" not in inner.kinds:
-                continue
-            if inner.values is not None:
-                words = [v for v in inner.values if isinstance(v, str) and self._meaning.fits(inner, v)]
-                found.append(literals([[*map(ord, word)] for word in words], self._meter))
-                continue
-            shape = intersect([ANY_CHARACTERS, *self._meaning.text_shapes(inner)], self._meter)
-            found.append(bounded(shape, inner.least_length, inner.most_length, self._meter))
-        return combine(found, any, self._meter) if found else literals([], self._meter)
 
     def _free_keys(self, plan: ObjectPlan, shape: Shape, allowed: Dfa) -> None:
         """Split the keys that are not declared by the schemas that their values must fit."""
         patterns = [self._meaning.pattern(located) for part in shape.objects for located, _ in part.patterns]
-        keys, verdicts = labelled([allowed, *patterns], self._meter)
-        values: dict[Places, int] = {}
+        witnesses = [self._witness_keys(some) for some in shape.some_properties]
+        keys, verdicts = labelled([allowed, *patterns, *witnesses], self._meter)
+        values: dict[tuple[Places, tuple[bool, ...]], int] = {}
         for state, verdict in verdicts.items():
-            places = self._free_value(shape, verdict[1:])
+            places = self._free_value(shape, verdict[1:1 + len(patterns)])
             if any(self._is_false(place) for place in places):
                 continue
-            if places not in values:
-                values[places] = len(plan.free_values)
+            key = places, verdict[1 + len(patterns):]
+            if key not in values:
+                values[key] = len(plan.free_values)
                 plan.free_values.append(self.plan(places, shape.pointer))
-            plan.labels[state] = values[places]
-        plan.free, plan.labels = relabel(keys, plan.labels) if patterns else (keys, plan.labels)
+                plan.free_witnesses.append(self._witnesses(shape, *key))
+            plan.labels[state] = values[key]
+        plain = not patterns and not witnesses
+        plan.free, plan.labels = (keys, plan.labels) if plain else relabel(keys, plan.labels)
         self._finite_keys(plan)
+
+    def _witness_keys(self, some: SomeProperty) -> Dfa:
+        """The keys that may meet a demand, as characters."""
+        parts = [self._meaning.pattern(some.only) if some.only else ANY_CHARACTERS]
+        parts += [complement(self._meaning.pattern(pattern), charset.ALL) for pattern in some.patterns]
+        if some.names is not None:
+            parts.append(self._meaning.texts((some.names,)))
+        return intersect(parts, self._meter)  # names that are excluded are declared, and so no free keys here
 
     def _free_value(self, shape: Shape, matched: tuple[bool, ...]) -> Places:
         places: dict[str, None] = {}
@@ -202,7 +239,8 @@ class Planner:
             return
         words = words_of(plan.free, _FINITE_KEYS)
         if words is not None:
-            plan.members.extend(Member(word, plan.free_values[plan.labels[state]], False) for word, state in words)
+            plan.members.extend(Member(word, plan.free_values[plan.labels[state]], False,
+                                       plan.free_witnesses[plan.labels[state]]) for word, state in words)
             plan.free = None
 
 

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
 from decimal import Decimal
+from typing import Any
 
 from .document import Document, pointer_of
 from .json_text import JsonValue, identity
-from .keywords import NOT_INTEGER, NOT_PATTERN
+from .keywords import NOT_FORMAT, NOT_INTEGER, NOT_MULTIPLE, NOT_PATTERN, SOME_ITEM, SOME_PROPERTY
 from .numbers import NumberSpec
 
 KINDS = ("null", "boolean", "number", "string", "array", "object")
@@ -39,6 +40,29 @@ class ObjectPart:
     additional: str | None
 
 
+@dataclass(frozen=True, slots=True)
+class SomeItems:
+    """Of the items from `start` on, `least` to `most` (None: any number) fit the schema at `place`."""
+
+    place: str
+    start: int
+    least: int
+    most: int | None
+    pointer: str
+
+
+@dataclass(frozen=True, slots=True)
+class SomeProperty:
+    """Some property whose key is not in `excluded`, matches `only` (if any) and none of `patterns`, and fits the schema
+    at `names` (if any), has a value that fits the schema at `value` (None: any)."""
+
+    excluded: frozenset[str]
+    patterns: tuple[Located, ...]
+    only: Located | None
+    names: str | None
+    value: str | None
+
+
 @dataclass(slots=True)
 class Shape:
     """pointer: where to point when nothing fits. kinds: the types that are left (number includes integer).
@@ -53,15 +77,18 @@ class Shape:
     patterns: list[Located] = field(default_factory=list)
     excluded_patterns: list[Located] = field(default_factory=list)
     formats: list[Located] = field(default_factory=list)
+    excluded_formats: list[Located] = field(default_factory=list)
     lists: list[ListPart] = field(default_factory=list)
     least_items: int = 0
     most_items: int | None = None
     unique: str | None = None  # the pointer of uniqueItems, where it is true
+    some_items: list[SomeItems] = field(default_factory=list)
     objects: list[ObjectPart] = field(default_factory=list)
     required: list[str] = field(default_factory=list)
     names: list[str] = field(default_factory=list)
     least_properties: int = 0
     most_properties: int | None = None
+    some_properties: list[SomeProperty] = field(default_factory=list)
 
 
 def shape_of(document: Document, bases: Places, pointer: str) -> Shape:
@@ -113,6 +140,9 @@ def _add_numbers(shape: Shape, schema: dict[str, JsonValue]) -> None:
         n = shape.number
         divisors = tuple(sorted({*n.divisors, _decimal(schema["multipleOf"])}))
         shape.number = replace(n, divisors=divisors)
+    if NOT_MULTIPLE in schema:
+        excluded = tuple(sorted({*shape.number.excluded, _decimal(schema[NOT_MULTIPLE])}))
+        shape.number = replace(shape.number, excluded=excluded)
     if NOT_INTEGER in schema:
         shape.number = replace(shape.number, fractional=True)
 
@@ -134,7 +164,7 @@ def _add_text(shape: Shape, schema: dict[str, JsonValue], pointer: str) -> None:
     shape.least_length, shape.most_length = _counts(
         schema, "minLength", "maxLength", shape.least_length, shape.most_length)
     for keyword, found in (("pattern", shape.patterns), ("format", shape.formats),
-                           (NOT_PATTERN, shape.excluded_patterns)):
+                           (NOT_PATTERN, shape.excluded_patterns), (NOT_FORMAT, shape.excluded_formats)):
         if keyword in schema:
             found.append(Located(str(schema[keyword]), f"{pointer}/{keyword.lstrip(NOT_PATTERN[0])}"))
 
@@ -143,6 +173,7 @@ def _add_list(shape: Shape, document: Document, place: str, schema: dict[str, Js
     shape.least_items, shape.most_items = _counts(schema, "minItems", "maxItems", shape.least_items, shape.most_items)
     if schema.get("uniqueItems") is True:
         shape.unique = f"{pointer_of(place)}/uniqueItems"
+    _add_some_items(shape, document, place, schema)
     prefix = schema.get("prefixItems")
     if prefix is not None or "items" in schema:
         count = len(prefix) if isinstance(prefix, list) else 0
@@ -150,6 +181,19 @@ def _add_list(shape: Shape, document: Document, place: str, schema: dict[str, Js
             tuple(document.child(place, "prefixItems", str(i)) for i in range(count)),
             document.child(place, "items") if "items" in schema else None,
         ))
+
+
+def _add_some_items(shape: Shape, document: Document, place: str, schema: dict[str, JsonValue]) -> None:
+    some: Any = schema.get(SOME_ITEM)
+    if some is not None:
+        where = document.child(place, SOME_ITEM, "schema")
+        shape.some_items.append(SomeItems(where, some["from"], 1, None, f"{pointer_of(place)}/items"))
+    if "contains" in schema:
+        least = int(_decimal(schema.get("minContains", 1)))
+        most = int(_decimal(schema["maxContains"])) if "maxContains" in schema else None
+        if least or most is not None:
+            pointer = f"{pointer_of(place)}/contains"
+            shape.some_items.append(SomeItems(document.child(place, "contains"), 0, least, most, pointer))
 
 
 def _add_object(shape: Shape, document: Document, place: str, schema: dict[str, JsonValue]) -> None:
@@ -160,6 +204,8 @@ def _add_object(shape: Shape, document: Document, place: str, schema: dict[str, 
         shape.required.extend(str(name) for name in required if name not in shape.required)
     if "propertyNames" in schema:
         shape.names.append(document.child(place, "propertyNames"))
+    if SOME_PROPERTY in schema:
+        shape.some_properties.append(_some_property(document, place, schema[SOME_PROPERTY]))
     if not {"properties", "patternProperties", "additionalProperties"} & schema.keys():
         return
     pointer = pointer_of(place) + "/patternProperties"
@@ -169,6 +215,16 @@ def _add_object(shape: Shape, document: Document, place: str, schema: dict[str, 
               for text in _names(schema, "patternProperties")),
         document.child(place, "additionalProperties") if "additionalProperties" in schema else None,
     ))
+
+
+def _some_property(document: Document, place: str, some: Any) -> SomeProperty:
+    pointer = pointer_of(place)
+    return SomeProperty(
+        frozenset(some.get("except", ())), tuple(Located(text, pointer) for text in some.get("patterns", ())),
+        Located(some["only"], pointer) if "only" in some else None,
+        document.child(place, SOME_PROPERTY, "names") if "names" in some else None,
+        document.child(place, SOME_PROPERTY, "schema") if "schema" in some else None,
+    )
 
 
 def _names(schema: dict[str, JsonValue], keyword: str) -> list[str]:

@@ -42,6 +42,7 @@ def _keywords(inner: st.SearchStrategy[object]) -> st.SearchStrategy[dict[str, o
         "minimum": st.integers(-3, 3), "exclusiveMaximum": st.integers(0, 6),
         "multipleOf": st.sampled_from([1, 2, 0.5]),
         "minLength": SMALL, "maxLength": SMALL, "pattern": st.sampled_from(["a", "^a", "b$", "^[ab]*$", "^(?!ab)"]),
+        "contains": inner, "minContains": SMALL, "maxContains": SMALL,
         "items": inner, "prefixItems": some, "uniqueItems": st.booleans(), "minItems": SMALL, "maxItems": SMALL,
         "properties": maps, "required": names, "additionalProperties": inner, "minProperties": SMALL,
         "maxProperties": SMALL,
@@ -49,6 +50,7 @@ def _keywords(inner: st.SearchStrategy[object]) -> st.SearchStrategy[dict[str, o
         "propertyNames": st.sampled_from([{"maxLength": 1}, {"pattern": "^[abx]"}, {"enum": ["a", "x"]}, True]),
         "anyOf": some, "allOf": some, "oneOf": some, "not": inner,
         "if": inner, "then": inner, "else": inner, "dependentRequired": st.just({"a": ["b"]}),
+        "dependentSchemas": st.fixed_dictionaries({"b": inner}),
         "$ref": st.just("#/$defs/d"),
     }
     chosen = st.lists(st.sampled_from(sorted(optional)), max_size=4, unique=True)

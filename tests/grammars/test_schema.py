@@ -120,7 +120,7 @@ TABLE = [
     ('{"$schema":"http://json-schema.org/draft-07/schema#","type":"object","properties":{"a":{},"b":{}},'
      '"additionalProperties":false,"dependencies":{"a":["b"]}}', ['{"b":0}', '{"a":0,"b":0}'], ['{"a":0}']),
     ('{"$schema":"http://json-schema.org/draft-04/schema#","type":"object","properties":{"dependencies":'
-     '{"const":1},"items":{"const":2}},"additionalProperties":false}',
+     '{"enum":[1]},"items":{"enum":[2]}},"additionalProperties":false}',
      ['{"dependencies":1,"items":2}'], ['{"dependencies":2}']),
     # impossible parts are absent
     ('{"type":"object","properties":{"a":{"type":"string","enum":[1]},"b":{"const":2}},"additionalProperties":false}',
