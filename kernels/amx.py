@@ -16,6 +16,8 @@ import torch
 from llvmlite import binding, ir
 from numba import types
 
+from .compiled import bytes_at, inner
+
 ROWS = 16
 ROW = 64
 
@@ -60,6 +62,12 @@ def call(builder: Any, name: str, result: Any, *values: Any) -> Any:
     return builder.call(function, values)
 
 
+def prefetch(builder: Any, address: Any) -> None:
+    # For reading, into every cache, data.
+    hints = (ir.Constant(ir.IntType(32), hint) for hint in (0, 3, 1))
+    call(builder, "llvm.prefetch.p0", ir.VoidType(), builder.inttoptr(address, _POINTER), *hints)
+
+
 def _instruction(name: str, tiles: tuple[int, ...] = (), arguments: tuple[Any, ...] = ()) -> Any:
     """What Numba wants from an intrinsic: its signature, and the code for it."""
 
@@ -85,6 +93,24 @@ def store_shapes(context: Any, address: Any) -> Any:
     return _instruction("sttilecfg", (), (_POINTER,))
 
 
+@inner
+def take(memory: Any, rows: Any) -> None:
+    """Shapes of the first tiles: rows[i] rows of 64 bytes. Effect: the shapes found are kept in memory + 64."""
+    shapes = bytes_at(memory, 64)
+    shapes[:] = 0
+    shapes[0] = 1
+    for tile in range(len(rows)):
+        shapes[16 + 2 * tile] = ROW
+        shapes[48 + tile] = rows[tile]
+    store_shapes(memory + 64)
+    load_shapes(memory)
+
+
+@inner
+def give_back(memory: Any) -> None:
+    load_shapes(memory + 64)
+
+
 def zero(tile: int) -> Any:
     """(): the tile becomes 0."""
     return intrinsic(lambda context: _instruction("tilezero", (tile,)))
@@ -104,6 +130,34 @@ def multiply(total: int, a: int, b: int) -> Any:
     """(): total += a b. total: [rows, 16] float32. a: [rows, 32] bfloat16. b: [16, 16, 2] bfloat16, b[i, j] being rows
     2 i and 2 i + 1 of column j."""
     return intrinsic(lambda context: _instruction("tdpbf16ps", (total, a, b)))
+
+
+@intrinsic
+def read_ahead(context: Any, address: Any) -> Any:
+    """Starts to bring the 64 bytes around an address into the caches; any address will do."""
+
+    def generate(context: Any, builder: Any, signature: Any, values: Any) -> Any:
+        prefetch(builder, values[0])
+        return context.get_dummy_value()
+
+    return types.void(types.int64), generate
+
+
+@intrinsic
+def interleave(context: Any, first: Any, second: Any, out: Any) -> Any:
+    """32 values of 16 bits from each of two addresses, in turn, to the third (64 bytes aligned)."""
+    line = ir.VectorType(ir.IntType(16), 32)
+
+    def generate(context: Any, builder: Any, signature: Any, addresses: Any) -> Any:
+        a, b, target = (builder.inttoptr(address, line.as_pointer()) for address in addresses)
+        a, b = builder.load(a, align=2), builder.load(b, align=2)
+        for half in range(2):
+            turns = [16 * half + i // 2 + i % 2 * 32 for i in range(32)]
+            mixed = builder.shuffle_vector(a, b, ir.Constant(ir.VectorType(ir.IntType(32), 32), turns))
+            builder.store(mixed, builder.gep(target, [ir.Constant(ir.IntType(32), half)]), align=64)
+        return context.get_dummy_value()
+
+    return types.void(*[types.int64] * 3), generate
 
 
 def memory(size: int) -> Any:

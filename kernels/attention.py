@@ -18,6 +18,7 @@ from typing import Any
 import numpy as np
 import torch
 
+from . import tile_attention
 from .base import FLOATS, Implementation
 from .compiled import address, bfloats, exp, floats, inner, ints, kernel, load, longs, rounded, unrolled
 from .layout import Batch, Span, gather_slots
@@ -236,7 +237,8 @@ def fast(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, batch: Batch, scale:
     out = torch.empty_like(q)
     kv_heads = k.shape[1]
     if batch.few.shape[0]:
-        _walk(q, k, v, batch, batch.few, scale, out)
+        walk = tile_attention.walk if tile_attention.serves(q, k) else _walk
+        walk(q, k, v, batch, batch.few, scale, out)
     for span in batch.long:
         for first in range(0, span.count, QUERIES):
             last = min(first + QUERIES, span.count)

@@ -70,6 +70,12 @@ def strict(function: Function) -> Function:
     return compiled
 
 
+def numbers(function: Function) -> Function:
+    """Like `inner`, for values that are never NaN: comparisons, too, may be reordered."""
+    compiled: Function = _njit(nogil=True, fastmath=_VECTORISE | {"nnan"}, error_model="numpy")(function)
+    return compiled
+
+
 def _bitcast(source: types.Type, target: types.Type) -> Callable[..., Any]:
     def typer(context: Any, value: Any) -> Any:
         def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
@@ -188,8 +194,17 @@ def exp(x: Any) -> Any:
     return p * scale if x >= np.float32(-87.0) else np.float32(0.0)
 
 
+@numbers
+def largest(values: Any) -> Any:
+    """The largest of float32 [n]; -inf of none."""
+    best = np.float32(-np.inf)
+    for i in range(values.shape[0]):
+        best = values[i] if values[i] > best else best
+    return best
+
+
 def address(tensor: torch.Tensor, *shape: int) -> int:
     """Address of a contiguous CPU tensor of this shape; KernelError for anything else."""
-    if tuple(tensor.shape) != shape or not tensor.is_contiguous() or tensor.device.type != "cpu":
+    if tensor.shape != shape or not tensor.is_contiguous() or not tensor.is_cpu:
         raise KernelError(f"needs a contiguous CPU tensor of shape {shape}, got {tuple(tensor.shape)}")
     return tensor.data_ptr()

@@ -54,7 +54,7 @@ def _bfloat16(gate_up: Any, out: Any, tokens: Any, ffn: Any) -> None:
 
 def compiled(gate_up: torch.Tensor) -> torch.Tensor:
     tokens, double = gate_up.shape
-    out = torch.empty((tokens, double // 2), dtype=gate_up.dtype)
+    out = gate_up.new_empty(tokens, double // 2)
     run = _bfloat16 if gate_up.dtype == torch.bfloat16 else _float32
     run(address(gate_up, tokens, double), out.data_ptr(), tokens, double // 2)
     return out

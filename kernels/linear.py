@@ -20,7 +20,7 @@ from dataclasses import dataclass
 
 import torch
 
-from . import amx, quantized
+from . import quantized
 from .base import FLOATS, Implementation
 from .quantized import GROUP
 
@@ -69,8 +69,9 @@ def pack(weight: Tensor, groups: Groups | None = None) -> Matrix:
     dense = torch.ops.mkldnn._reorder_linear_weight(weight.contiguous(), None) if _packs(weight.dtype) else weight
     if groups is None or weight.dtype != torch.bfloat16:
         return Matrix(dense)
-    if amx.available():
-        return Matrix(dense, quantized.pack(groups.codes, groups.scale, groups.offset))
+    tiles = quantized.pack(groups.codes, groups.scale, groups.offset)
+    if tiles is not None:
+        return Matrix(dense, tiles)
     # The library's product works on 16 outputs at a time.
     if weight.shape[0] % 16 or weight.shape[1] % GROUP or int(groups.codes.max()) > 15:
         return Matrix(dense)

@@ -1,6 +1,6 @@
 """y = x W^T for a weight in 4 or 8 bits, on the CPU's matrix unit.
 
-pack(codes, scale, offset) -> packed, or None when it does not fit
+pack(codes, scale, offset) -> packed, or None when it does not fit or the CPU has no such unit
 product(x, packed) -> y
     x: [tokens, k] bfloat16, at most FEW tokens. Returns [tokens, n] bfloat16. The weight counts as its bfloat16 values,
     sums are float32; the bits of a row do not depend on the others.
@@ -24,7 +24,7 @@ from llvmlite import ir
 from numba import types
 
 from . import amx
-from .compiled import address, bytes_at, inner, kernel
+from .compiled import address, kernel
 
 Tensor = torch.Tensor
 
@@ -39,7 +39,10 @@ HEAD = 4 * OUTPUTS
 
 def pack(codes: Tensor, scale: Tensor, offset: Tensor) -> Tensor | None:
     """codes: [n, k] uint8, taken as 4 bits when all are below 16. scale, offset: [n, k / 32] float32. None when n or k
-    is no multiple of a tile, or when a scale is not a float16."""
+    is no multiple of a tile, when a scale is not a float16, and without the unit: who holds a packed weight may use it.
+    """
+    if not amx.available():
+        return None
     n, k = codes.shape
     halves = [x.half() for x in (scale, offset)]
     if n % OUTPUTS or k % GROUP or not all(map(torch.equal, (scale, offset), (x.float() for x in halves))):
@@ -91,12 +94,8 @@ class _Lines:
             self._finish(line, [self._builder.uitofp(code, _FLOATS) for code in codes])
 
     def read_ahead(self, size: int) -> None:
-        byte = ir.IntType(8).as_pointer()
         for at in range(0, size, 64):
-            address = self._builder.inttoptr(self._at(self._tile, AHEAD * size + at), byte)
-            # Read, keep it in every cache, data.
-            hints = (ir.Constant(ir.IntType(32), hint) for hint in (0, 3, 1))
-            self._call("llvm.prefetch.p0", ir.VoidType(), address, *hints)
+            amx.prefetch(self._builder, self._at(self._tile, AHEAD * size + at))
 
     def _finish(self, line: int, codes: list[Any]) -> None:
         low, high = (self._call("llvm.fma.v16f32", _FLOATS, *values)
@@ -155,30 +154,17 @@ _load_low, _load_high, _load_weight = amx.load(2), amx.load(3), amx.load(4)
 _multiply_low, _multiply_high = amx.multiply(0, 2, 4), amx.multiply(1, 3, 4)
 _store_low, _store_high = amx.store(0), amx.store(1)
 
-# Of the kernel's own memory, in bytes: shapes of the tiles, ours and those found; sums of FEW rows; a few tiles of
-# lines, so that one is written while the one before is being read.
-_FOUND, _SUMS, _LINES, _BUFFERS = 64, 128, 2176, 4
+# Of the kernel's own memory, in bytes: shapes of the tiles; sums of FEW rows; a few tiles of lines, so that one is
+# written while the one before is being read.
+_SUMS, _LINES, _BUFFERS = 128, 2176, 4
 _memory = amx.memory(_LINES + _BUFFERS * amx.ROWS * amx.ROW)
-
-
-@inner
-def _set_shapes(memory: Any, rows: Any) -> None:
-    shapes = bytes_at(memory, 64)
-    shapes[:] = 0
-    shapes[0] = 1
-    for tile in range(5):
-        shapes[16 + 2 * tile] = amx.ROW
-        shapes[48 + tile] = amx.ROWS
-    shapes[48] = shapes[50] = min(rows, amx.ROWS)
-    shapes[49] = shapes[51] = max(rows - amx.ROWS, 1)
-    amx.store_shapes(memory + _FOUND)
-    amx.load_shapes(memory)
 
 
 @kernel("void(int64, int64, int64, int64, int64, int64, int64)")
 def _product(x: Any, packed: Any, out: Any, rows: Any, blocks: Any, groups: Any, bits: Any) -> None:
     memory = _memory()
-    _set_shapes(memory, rows)
+    low, high = min(rows, amx.ROWS), max(rows - amx.ROWS, 1)
+    amx.take(memory, (low, high, low, high, amx.ROWS))
     stride = groups * amx.ROW
     for block in range(blocks):
         _zero_low()
@@ -201,13 +187,13 @@ def _product(x: Any, packed: Any, out: Any, rows: Any, blocks: Any, groups: Any,
             _store_high(memory + _SUMS + amx.ROWS * amx.ROW, amx.ROW)
         for row in range(rows):
             _round(memory + _SUMS + row * amx.ROW, out + 2 * OUTPUTS * (row * blocks + block))
-    amx.load_shapes(memory + _FOUND)
+    amx.give_back(memory)
 
 
 def product(x: Tensor, packed: Tensor) -> Tensor:
     rows = x.shape[0]
     blocks, groups, size = packed.shape
-    out = torch.empty((rows, blocks * OUTPUTS), dtype=torch.bfloat16)
+    out = x.new_empty(rows, blocks * OUTPUTS)
     if rows:
         source = address(x, rows, groups * GROUP)
         _product(source, packed.data_ptr(), out.data_ptr(), rows, blocks, groups, (size - HEAD) // 64)

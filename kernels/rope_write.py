@@ -134,7 +134,7 @@ def compiled(
     pages, kv_heads, page, head_dim = k.shape
     tokens, width = qkv.shape
     q_heads, context = width // head_dim - 2 * kv_heads, cos.shape[0]
-    q = torch.empty((tokens, q_heads, head_dim), dtype=qkv.dtype)
+    q = qkv.new_empty(tokens, q_heads, head_dim)
     run = _bfloat16 if qkv.dtype == torch.bfloat16 else _float32
     run(
         address(qkv, batch.tokens, width), address(cos, context, head_dim // 2), address(sin, context, head_dim // 2),
