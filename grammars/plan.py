@@ -54,11 +54,20 @@ class ItemMachine:
         return False
 
 
+@dataclass(frozen=True, slots=True)
+class Different:
+    """Strings of which each may stand once in a list, as characters. count: how many there are, None for too many to
+    run out of."""
+
+    text: Dfa
+    count: int | None
+
+
 @dataclass(slots=True, eq=False)
 class ListPlan:
     """prefix: the first items; rest: the others. most None: without end. unique: the pointer of uniqueItems.
-    different: the strings that may stand there once each, as characters, when items are such. machine: where position
-    alone does not say what may stand next; then it says everything."""
+    different: with unique, when the items are strings. machine: where position alone does not say what may stand next;
+    then it says everything."""
 
     pointer: str
     prefix: list[ValuePlan]
@@ -66,7 +75,7 @@ class ListPlan:
     least: int
     most: int | None
     unique: str | None = None
-    different: Dfa | None = None
+    different: Different | None = None
     machine: ItemMachine | None = None
     possible: bool = False
 

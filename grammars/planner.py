@@ -17,9 +17,8 @@ from .numbers import number_dfa
 from .plan import ListPlan, Member, ObjectPlan, ValuePlan, Witnesses, find_possible, unsatisfiable
 from .shape import Places, Shape, SomeProperty
 from .strings import ANY_CHARACTERS, StringText, free_text, shaped_text, without
+from .unique import keep_apart
 
-# Different items are told apart by which ones were written: a state for each set of them.
-_UNIQUE_ITEMS = 6
 # A finite set of free keys with at most this many members is written in order, like declared ones.
 _FINITE_KEYS = 64
 # Negations that ask for some property: each doubles the states of an object.
@@ -35,6 +34,7 @@ class Planner:
         self._spacing = spacing
         self._plans: dict[tuple[Places, ...], ValuePlan] = {}
         self._lists: dict[Places, ListPlan] = {}
+        self._unique: list[tuple[ListPlan, Places]] = []
         self._texts: dict[tuple[object, ...], StringText | None] = {}
         self._objects: dict[Places, ObjectPlan] = {}
         self._queue: list[tuple[tuple[Places, ...], ValuePlan]] = []
@@ -58,8 +58,8 @@ class Planner:
             self._meter.time(plan.pointer)
             for leaf in leaves:
                 self._fill(plan, leaf)
-        for one in self._lists.values():
-            _check_unique(one)
+        for one, rest in self._unique:
+            keep_apart(one, rest, self._meaning, self._meter)
         find_possible([plan for _, plan in self._queue])
         if not root.possible:
             raise unsatisfiable(root)
@@ -122,12 +122,15 @@ class Planner:
                                   lambda places: self.plan(places, shape.pointer))
             return ListPlan(shape.pointer, [], self.plan((), shape.pointer), shape.least_items, shape.most_items,
                             machine=counter.machine())
-        return ListPlan(
+        rest = self._meaning.item(shape, prefix)
+        plan = ListPlan(
             shape.pointer,
             [self.plan(self._meaning.item(shape, i), shape.pointer) for i in range(prefix)],
-            self.plan(self._meaning.item(shape, prefix), shape.pointer),
-            shape.least_items, shape.most_items, unique,
+            self.plan(rest, shape.pointer), shape.least_items, shape.most_items, unique,
         )
+        if unique is not None:
+            self._unique.append((plan, rest))
+        return plan
 
     # One object
 
@@ -242,15 +245,3 @@ class Planner:
             plan.members.extend(Member(word, plan.free_values[plan.labels[state]], False,
                                        plan.free_witnesses[plan.labels[state]]) for word, state in words)
             plan.free = None
-
-
-def _check_unique(plan: ListPlan) -> None:
-    """uniqueItems is enforced for items of a small enum, and refused for others; cuts the length to what can differ."""
-    if plan.unique is None:
-        return
-    rest = plan.rest
-    count = len(rest.values) + len(rest.words)
-    if plan.prefix or rest.numbers or rest.strings or rest.lists or rest.objects or count > _UNIQUE_ITEMS:
-        raise refuse("uniqueItems", plan.unique,
-                     f"is enforced only for items of an enum of at most {_UNIQUE_ITEMS} values")
-    plan.most = count if plan.most is None else min(plan.most, count)

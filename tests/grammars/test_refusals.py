@@ -20,6 +20,8 @@ from espalier.grammars.limits import Limits
 UNSUPPORTED = [
     ('{"properties":{"a":{"type":"array","items":{},"uniqueItems":true}}}', "uniqueItems",
      "#/properties/a/uniqueItems"),
+    ('{"uniqueItems":true,"contains":{"type":"string"}}', "uniqueItems", "#/uniqueItems"),
+    ('{"type":"array","items":{"type":["string","null"]},"uniqueItems":true}', "uniqueItems", "#/uniqueItems"),
     ('{"unevaluatedProperties":false}', "unevaluatedProperties", "#/unevaluatedProperties"),
     ('{"unevaluatedItems":{"type":"null"}}', "unevaluatedItems", "#/unevaluatedItems"),
     ('{"$dynamicRef":"#x"}', "$dynamicRef", "#/$dynamicRef"),
