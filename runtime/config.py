@@ -9,6 +9,7 @@ import msgspec
 from .errors import InvalidParameter
 
 Dtype = Literal["float32", "bfloat16"]
+Device = Literal["cpu", "cuda"]
 
 # Half-open ranges [low, high) of the integer fields.
 RANGES = {
@@ -27,7 +28,8 @@ class EngineConfig(msgspec.Struct, frozen=True, kw_only=True):
     """page: tokens per page. pages: size of the KV pool. step_tokens: most tokens computed in one step.
     max_rows: most requests computed in one step. max_waiting: requests that may queue; more are refused.
     context: most tokens of one branch (0: what the model allows). exact: law 2 bit for bit (float32 only).
-    mask_bytes: memory of finished mask rows. threads: CPU threads of the executor (0: all cores).
+    mask_bytes: memory of finished mask rows. threads: CPU threads of the executor (0: all cores). device: where the
+    model and its KV pool are.
 
     Raises InvalidParameter, which names the field and its range."""
 
@@ -41,6 +43,7 @@ class EngineConfig(msgspec.Struct, frozen=True, kw_only=True):
     exact: bool = False
     mask_bytes: int = 256 << 20
     threads: int = 0
+    device: Device = "cpu"
 
     def __post_init__(self) -> None:
         for name, (low, high) in RANGES.items():
@@ -50,5 +53,10 @@ class EngineConfig(msgspec.Struct, frozen=True, kw_only=True):
         if self.dtype not in get_args(Dtype):
             raise InvalidParameter(f"dtype {self.dtype!r} is unknown", where="dtype",
                                    fix=f"Use one of {', '.join(get_args(Dtype))}.")
+        if self.device not in get_args(Device):
+            raise InvalidParameter(f"device {self.device!r} is unknown", where="device",
+                                   fix=f"Use one of {', '.join(get_args(Device))}.")
         if self.exact and self.dtype != "float32":
             raise InvalidParameter("exact mode computes in float32", where="exact", fix="Set dtype to float32.")
+        if self.exact and self.device != "cpu":
+            raise InvalidParameter("exact mode computes on the CPU", where="exact", fix="Set device to cpu.")

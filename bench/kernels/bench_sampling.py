@@ -8,8 +8,8 @@ Peers: torch's own sampling in the same run; xgrammar and FlashInfer as measured
 from __future__ import annotations
 
 import argparse
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -35,6 +35,7 @@ class Case:
     raw: bool = True
     masked: bool = True
     spread: float = 1.0
+    tuning: launch.Tuning = launch.TUNED
 
 
 CASES = (
@@ -45,6 +46,22 @@ CASES = (
     Case("k 50, p 0.9, min-p 0.05, spread 3", {"top_k": 50, "top_p": 0.9, "min_p": 0.05}, spread=3.0),
     Case("flat p 0.9, spread 3", {"top_p": 0.9}, spread=3.0),
 )
+
+
+def sweep() -> Iterator[Case]:
+    """What the constants of Tuning were chosen from."""
+    plain, listed, flat = CASES[:3]
+    for block in (16, 32, 64, 128):
+        for warps in (2, 4, 8):
+            yield replace(plain, name=f"plain, block {block} warps {warps}",
+                          tuning=launch.Tuning(block_tiles=block, scan_warps=warps))
+    for warps in (2, 4, 8, 16):
+        yield replace(plain, name=f"plain, settle warps {warps}", tuning=launch.Tuning(settle_warps=warps))
+        yield replace(listed, name=f"k 50, list warps {warps}", tuning=launch.Tuning(list_warps=warps))
+    for pivots, rounds in ((8, 3), (16, 2), (4, 4), (8, 2)):
+        for warps in (4, 8):
+            yield replace(flat, name=f"flat, pivots {pivots} rounds {rounds} warps {warps}",
+                          tuning=launch.Tuning(pivots=pivots, rounds=rounds, narrow_warps=warps))
 
 
 def columns_of(rows: int, case: Case) -> dict[str, Any]:
@@ -64,12 +81,13 @@ def columns_of(rows: int, case: Case) -> dict[str, Any]:
 def calls(case: Case, rows: int) -> list[Callable[[], None]]:
     made = columns_of(rows, case)
     columns = launch.Columns.of(made, torch.device("cuda"))
-    work = launch.Workspace.allocate(rows, VOCABULARY, torch.device("cuda"))
+    work = launch.Workspace.allocate(rows, VOCABULARY, torch.device("cuda"), case.tuning)
     masks = torch.randint(-2**31, 2**31 - 1, (65, VOCABULARY // 32), device="cuda", dtype=torch.int32)
     masks[0] = -1
     flat, lists = bool(made["flat"].any()), bool((made["top_k"] > 0).any())
     several = [(torch.randn(rows, VOCABULARY, device="cuda") * case.spread).to(case.dtype) for _ in range(COPIES[rows])]
-    return [lambda x=x: launch.draw(x, masks, columns, work, lists=lists, flat=flat, raw=case.raw) for x in several]
+    return [lambda x=x: launch.draw(x, masks, columns, work, lists=lists, flat=flat, raw=case.raw, tuning=case.tuning)
+            for x in several]
 
 
 def torch_plain(logits: torch.Tensor, allowed: torch.Tensor) -> torch.Tensor:
@@ -124,13 +142,14 @@ def measure(case: Case, rows: int, limits: Ceilings) -> Result:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--only", default="", help="part of the names to measure")
+    parser.add_argument("--sweep", action="store_true", help="variants of the constants")
     parser.add_argument("--out", type=Path, default=Path("bench/results/kernels_sampling.json"))
     parser.add_argument("--seconds", type=float, default=540, help="stops by itself")
     args = parser.parse_args()
     limits = ceilings()
     record = Record.begin("kernels_sampling", limits, args.out, args.seconds)
-    for rows in (64, 256, 8, 1):
-        for case in (case for case in CASES if args.only in f"{case.name}, batch {rows}"):
+    for rows in (64, 256) if args.sweep else (64, 256, 8, 1):
+        for case in (case for case in (sweep() if args.sweep else CASES) if args.only in f"{case.name}, batch {rows}"):
             if rows < 64 and case.name not in TORCH:
                 continue
             if not record.add(lambda case=case, rows=rows: measure(case, rows, limits)):

@@ -16,14 +16,29 @@ import torch
 from ..jit import next_power_of_2
 from . import flat as flats
 from .pieces import TILE
-from .scan import BLOCK_TILES, scan
+from .scan import scan
 from .settle import settle
 
 Tensor = torch.Tensor
 
-BLOCK = TILE * BLOCK_TILES
 CHUNK = 1024
-PIVOTS, ROUNDS = 8, 3
+
+
+@dataclass(frozen=True, slots=True)
+class Tuning:
+    """block_tiles: tiles of a program that reads logits; with it goes the order of the raw mass. pivots, rounds: of the
+    search for a flat threshold. The rest are warps."""
+
+    block_tiles: int = 64
+    pivots: int = 8
+    rounds: int = 3
+    scan_warps: int = 4
+    narrow_warps: int = 4
+    settle_warps: int = 4
+    list_warps: int = 8
+
+
+TUNED = Tuning()
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,8 +94,8 @@ class Workspace:
     part: Tensor
 
     @classmethod
-    def allocate(cls, rows: int, vocabulary: int, device: torch.device) -> Workspace:
-        tiles, blocks = -(-vocabulary // TILE), -(-vocabulary // BLOCK)
+    def allocate(cls, rows: int, vocabulary: int, device: torch.device, tuning: Tuning = TUNED) -> Workspace:
+        tiles, blocks, _, _ = _sizes(vocabulary, tuning)
         shapes: dict[str, tuple[tuple[int, ...], torch.dtype]] = {
             "token": ((rows,), torch.int32), "logprob": ((rows,), torch.float32), "nan": ((rows,), torch.int32),
             "tile_best": ((rows, tiles), torch.float32), "tile_mass": ((rows, tiles), torch.float32),
@@ -88,7 +103,7 @@ class Workspace:
             "tile_list": ((rows, tiles), torch.int32),
             "token_list": ((rows, vocabulary), torch.int32), "value_list": ((rows, vocabulary), torch.float32),
             "cut": ((rows,), torch.int32), "best": ((rows,), torch.float32), "listed": ((rows,), torch.int32),
-            "state": ((rows, ROUNDS + 1, 4), torch.int64), "part": ((ROUNDS, rows, blocks, PIVOTS), torch.int64),
+            "state": ((rows, tuning.rounds + 1, 4), torch.int64), "part": ((tuning.rounds, rows, blocks, tuning.pivots), torch.int64),
         }
         return cls(*(torch.empty(shape, dtype=dtype, device=device)
                      for shape, dtype in (shapes[field.name] for field in fields(cls))))
@@ -96,53 +111,54 @@ class Workspace:
 
 def draw(
     logits: Tensor, masks: Tensor, columns: Columns, work: Workspace, *, lists: bool, flat: bool, raw: bool = True,
-    raw_logits: Tensor | None = None, raw_row: Tensor | None = None,
+    raw_logits: Tensor | None = None, raw_row: Tensor | None = None, tuning: Tuning = TUNED,
 ) -> None:
     """logits: [rows, vocabulary], contiguous. masks: [m, words] int32. lists: a draw has top-k. flat: a draw is. raw:
     log-probabilities are wanted. raw_logits, raw_row: what they are of, where logits were edited. Effect: fills token,
     logprob and nan of `work`."""
     vocabulary, words, n = logits.shape[1], masks.shape[1], columns.row.shape[0]
-    tiles, blocks = -(-vocabulary // TILE), -(-vocabulary // BLOCK)
+    tiles, blocks, tiles_padded, blocks_padded = _sizes(vocabulary, tuning)
     sizes = {"vocabulary": vocabulary, "words": words, "tiles": tiles, "blocks": blocks}
     if raw_logits is not None and raw:
-        _scan(raw_logits, masks, raw_row, columns, work, raw=True)
-    _scan(logits, masks, columns.row, columns, work, raw=raw and raw_logits is None)
+        _scan(raw_logits, masks, raw_row, columns, work, tuning, raw=True)
+    _scan(logits, masks, columns.row, columns, work, tuning, raw=raw and raw_logits is None)
     if flat:
-        _cut_flat(logits, masks, columns, work)
+        _cut_flat(logits, masks, columns, work, tuning)
     settle[(n,)](
         logits, masks, columns.row, columns.mask, columns.target, columns.temperature, columns.top_k, columns.top_p,
         columns.min_p, columns.seed, columns.position, columns.flat, work.cut, work.tile_best, work.tile_mass,
         work.tile_kept, work.raw, logits if raw_logits is None else raw_logits,
         columns.row if raw_row is None else raw_row, work.tile_list, work.token_list, work.value_list, work.token,
         work.logprob, work.nan, **sizes, capacity=vocabulary,
-        TILES=next_power_of_2(tiles), BLOCKS=next_power_of_2(blocks), CHUNK=CHUNK, FLAT=flat, LISTS=lists, RAW=raw,
-        num_warps=8 if lists else 4,
+        TILES=tiles_padded, BLOCKS=blocks_padded, CHUNK=CHUNK, FLAT=flat, LISTS=lists, RAW=raw,
+        num_warps=tuning.list_warps if lists else tuning.settle_warps,
     )
 
 
 def _scan(
-    logits: Tensor, masks: Tensor, row: Tensor | None, columns: Columns, work: Workspace, *, raw: bool
+    logits: Tensor, masks: Tensor, row: Tensor | None, columns: Columns, work: Workspace, tuning: Tuning, *,
+    raw: bool,
 ) -> None:
     vocabulary, words, n = logits.shape[1], masks.shape[1], columns.row.shape[0]
-    tiles, blocks = -(-vocabulary // TILE), -(-vocabulary // BLOCK)
+    tiles, blocks, _, _ = _sizes(vocabulary, tuning)
     scan[blocks, n](
         logits, masks, row, columns.mask, columns.temperature, work.tile_best, work.tile_mass, work.raw, vocabulary,
-        words, tiles, blocks, RAW=raw, BLOCK_TILES=BLOCK_TILES, num_warps=4,
+        words, tiles, blocks, RAW=raw, BLOCK_TILES=tuning.block_tiles, num_warps=tuning.scan_warps,
     )
 
 
-def _cut_flat(logits: Tensor, masks: Tensor, columns: Columns, work: Workspace) -> None:
+def _cut_flat(logits: Tensor, masks: Tensor, columns: Columns, work: Workspace, tuning: Tuning) -> None:
     """Fills `cut` of the flat draws."""
     vocabulary, words, n = logits.shape[1], masks.shape[1], columns.row.shape[0]
-    tiles, blocks = -(-vocabulary // TILE), -(-vocabulary // BLOCK)
+    tiles, blocks, tiles_padded, blocks_padded = _sizes(vocabulary, tuning)
     flats.start[(n,)](
         columns.flat, columns.temperature, columns.top_p, columns.min_p, work.tile_best, work.tile_mass,
-        work.best, work.state, work.listed, vocabulary, tiles, TILES=next_power_of_2(tiles), ROUNDS=ROUNDS, num_warps=4,
+        work.best, work.state, work.listed, vocabulary, tiles, TILES=tiles_padded, ROUNDS=tuning.rounds, num_warps=4,
     )
-    shape = {"BLOCK_TILES": BLOCK_TILES, "BLOCKS": next_power_of_2(blocks), "PIVOTS": PIVOTS, "ROUNDS": ROUNDS,
-             "num_warps": 4}
+    shape = {"BLOCK_TILES": tuning.block_tiles, "BLOCKS": blocks_padded, "PIVOTS": tuning.pivots,
+             "ROUNDS": tuning.rounds, "num_warps": tuning.narrow_warps}
     where = (logits, masks, columns.row, columns.mask, columns.flat)
-    for done in range(ROUNDS):
+    for done in range(tuning.rounds):
         flats.narrow[blocks, n](
             *where, columns.temperature, work.best, work.state, work.part, n, vocabulary, words, blocks,
             ROUND=done, **shape,
@@ -153,8 +169,15 @@ def _cut_flat(logits: Tensor, masks: Tensor, columns: Columns, work: Workspace) 
     )
     flats.finish[(n,)](
         columns.flat, columns.temperature, work.best, work.state, work.listed, work.token_list, work.value_list,
-        work.tile_kept, work.cut, tiles, vocabulary, CHUNK=CHUNK, ROUNDS=ROUNDS, num_warps=4,
+        work.tile_kept, work.cut, tiles, vocabulary, CHUNK=CHUNK, ROUNDS=tuning.rounds, num_warps=4,
     )
+
+
+def _sizes(vocabulary: int, tuning: Tuning) -> tuple[int, int, int, int]:
+    """Tiles, blocks, and the powers of two that hold them."""
+    tiles = -(-vocabulary // TILE)
+    blocks = -(-tiles // tuning.block_tiles)
+    return tiles, blocks, next_power_of_2(tiles), next_power_of_2(blocks)
 
 
 def flat_of(columns: dict[str, npt.NDArray[Any]]) -> npt.NDArray[np.int32]:

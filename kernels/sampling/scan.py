@@ -10,8 +10,6 @@ from __future__ import annotations
 from ..jit import Arg, constexpr, jit, tl
 from .pieces import best_of, finite, mass_of, mass_of_four, read_quarter
 
-BLOCK_TILES = 64
-
 
 @jit
 def scan(

@@ -10,12 +10,12 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from ...kernels.base import Device
 from ...kernels.linear import Groups, Matrix
 from ...kernels.quantized import GROUP
 from ...kernels.registry import Kernels, kernels
 from ...kernels.rope_write import rope_table
 from ..config import EngineConfig
+from ..errors import InvalidParameter
 from ..gguf import GGUFFile
 from ..gguf_types import Q4_0, Q4_1, Q8_0
 from ..weights import check_llama_tensors, llama_tensor, permuted_heads, unpermute_rows
@@ -65,17 +65,20 @@ def _halves(blocks: NDArray[np.uint8], at: int) -> NDArray[np.float32]:
     return np.ascontiguousarray(blocks[:, :, at : at + 2]).view("<f2")[..., 0].astype(np.float32)
 
 
-def load_model(path: str | Path, config: EngineConfig, device: Device = "cpu") -> Llama:
+def load_model(path: str | Path, config: EngineConfig) -> Llama:
     """The model of a GGUF file. Sets torch's number of threads when config.threads is not 0. Raises WeightsError for a
-    broken or unsupported file."""
+    broken or unsupported file, InvalidParameter when torch sees no such device."""
+    if config.device == "cuda" and not torch.cuda.is_available():
+        raise InvalidParameter("torch sees no CUDA device here", where="device",
+                               fix="Set device to cpu, or install a torch build with CUDA where a GPU is.")
     if config.threads:
         torch.set_num_threads(config.threads)
     gguf = GGUFFile.open(path)
     shape = llama_config(gguf)
     check_llama_tensors(gguf, shape)
     dtype = DTYPES[config.dtype]
-    ops = kernels(device, dtype, "exact" if config.exact else "fast")
-    return build_llama(shape, GGUFSource(gguf, shape), ops, dtype, torch.device(device))
+    ops = kernels(config.device, dtype, "exact" if config.exact else "fast")
+    return build_llama(shape, GGUFSource(gguf, shape), ops, dtype, torch.device(config.device))
 
 
 def build_llama(config: LlamaConfig, source: Source, ops: Kernels, dtype: torch.dtype, device: torch.device) -> Llama:

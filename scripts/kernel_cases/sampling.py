@@ -22,7 +22,7 @@ def _cases() -> tuple[Case, ...]:
         types = _types(scan.scan, logits)
         for raw in (True, False):
             cases.append(Case(
-                f"scan {logits} raw={raw}", scan.scan, types, {"RAW": raw, "BLOCK_TILES": scan.BLOCK_TILES}, ALIGNED,
+                f"scan {logits} raw={raw}", scan.scan, types, {"RAW": raw, "BLOCK_TILES": launch.TUNED.block_tiles}, ALIGNED,
                 wide=("logits",),
             ))
     lists = "*i32: raw_row tile_list token_list token_out nan_out; *fp32: value_list logprob_out; i32: capacity"
@@ -30,11 +30,11 @@ def _cases() -> tuple[Case, ...]:
         cases.append(Case(
             f"settle lists={listed} flat={flats}", settle.settle, _types(settle.settle, "fp32", lists),
             {**SHAPE, "CHUNK": launch.CHUNK, "FLAT": flats, "LISTS": listed, "RAW": True}, (*ALIGNED, "capacity"),
-            warps=8 if listed else 4,
+            warps=launch.TUNED.list_warps if listed else launch.TUNED.settle_warps,
         ))
     more = "*fp32: best best_out best_of value_list; *i64: state part; *i32: listed token_list; i32: n capacity"
-    rounds = {"ROUNDS": launch.ROUNDS}
-    block = {"BLOCK_TILES": scan.BLOCK_TILES, "BLOCKS": 32, "PIVOTS": launch.PIVOTS, **rounds}
+    rounds = {"ROUNDS": launch.TUNED.rounds}
+    block = {"BLOCK_TILES": launch.TUNED.block_tiles, "BLOCKS": 32, "PIVOTS": launch.TUNED.pivots, **rounds}
     for name, kernel, constants in (
         ("start", flat.start, {"TILES": 2048, **rounds}), ("narrow 0", flat.narrow, {**block, "ROUND": 0}),
         ("narrow 2", flat.narrow, {**block, "ROUND": 2}), ("collect", flat.collect, block),

@@ -73,6 +73,7 @@ def serve(
     context: Annotated[int, typer.Option(help="Most tokens of one conversation; 0: what the model allows.")] = 0,
     step_tokens: Annotated[int, typer.Option(help="Most tokens computed in one step.")] = 512,
     threads: Annotated[int, typer.Option(help="CPU threads; 0: all cores.")] = 0,
+    device: Annotated[Literal["cpu", "cuda"], typer.Option(help="Where the model and its KV pool are.")] = "cpu",
     exact: Annotated[bool, typer.Option(help="Answers do not depend on cache and batch, bit for bit.")] = False,
 ) -> None:
     """Answer OpenAI clients."""
@@ -82,7 +83,7 @@ def serve(
 
     try:
         config = EngineConfig(dtype=dtype, pages=pages, context=context, step_tokens=step_tokens, threads=threads,
-                              exact=exact)
+                              device=device, exact=exact)
         run(model, host=host, port=port, config=config, api_key=api_key)
     except EspalierError as error:
         fail(error)

@@ -1,0 +1,78 @@
+"""The model of SmolLM2-135M's shape with random weights: the executor on the GPU against the one on the CPU."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+import numpy.typing as npt
+import torch
+
+from espalier.kernels.linear import Groups
+from espalier.kernels.registry import kernels
+from espalier.runtime.config import Device, EngineConfig
+from espalier.runtime.models.config import LlamaConfig
+from espalier.runtime.models.load import DTYPES, build_llama
+from espalier.runtime.plan import PageCopy, Pick, Plan, Row, Sampled
+from espalier.runtime.torch_executor import TorchExecutor
+from espalier.runtime.weights import llama_shapes
+
+Report = Callable[[str, bool, str], None]
+SHAPE = LlamaConfig(layers=30, width=576, heads=9, kv_heads=3, head_dim=64, ffn=1536, vocab=49152, context=2048,
+                    rope_theta=1e5, rms_eps=1e-5, tied=True)
+
+
+class RandomWeights:
+    """Each tensor is drawn when it is asked for, the same for the same name."""
+
+    def tensor(self, name: str) -> npt.NDArray[np.float32]:
+        shape = llama_shapes(SHAPE)[name]
+        values = np.random.default_rng([ord(letter) for letter in name]).standard_normal(shape, np.float32)
+        return values / np.float32(shape[-1] ** 0.5) if len(shape) == 2 else values * np.float32(0.1) + 1
+
+    def groups(self, name: str) -> Groups | None:
+        return None
+
+
+class Watched(TorchExecutor):
+    """Keeps the logits of every step."""
+
+    def logits_of(self, plan: Plan, picks: list[Pick]) -> tuple[torch.Tensor, list[Sampled]]:
+        ticket = self.forward(plan)
+        logits = self._logits[ticket].float().cpu()
+        self.sample(ticket, picks)
+        return logits, self.result(ticket)
+
+
+def executor(device: Device, dtype: str) -> Watched:
+    config = EngineConfig(dtype=dtype, device=device, pages=64, threads=8)  # type: ignore[arg-type]
+    model = build_llama(SHAPE, RandomWeights(), kernels(device, DTYPES[dtype], "fast"), DTYPES[dtype],
+                        torch.device(device))
+    return Watched(model, config)
+
+
+def steps() -> list[tuple[Plan, list[Pick]]]:
+    """A prompt; its continuation beside a fork of it (one page copied) and a new prompt; one token each."""
+    tokens = [tuple(int(t) for t in np.random.default_rng(i).integers(0, SHAPE.vocab, 300)) for i in range(2)]
+    first, forked, other = tuple(range(10)), (0, 1, 2, 3, 4, 5, 20), tuple(range(30, 50))
+    greedy = {"temperature": 0.0}
+    return [
+        (Plan(0, (Row(tokens[0][:100], 0, first, (50, 99)),)), [Pick(1, **greedy)]),
+        (Plan(1, (
+            Row((0,), 100, first, (0,), sampled_from=0), Row((7, 8, 9), 100, forked, (2,)),
+            Row(tokens[1], 0, other, (299,)),
+        ), (PageCopy(6, 20, 4),)), [Pick(0, **greedy), Pick(1, top_k=20, seed=3), Pick(2, top_p=0.9, seed=4)]),
+        (Plan(2, (Row((5,), 101, first, (0,)), Row((6,), 103, forked, (0,)), Row((7,), 300, other, (0,)))),
+         [Pick(0, target=9), Pick(1, seed=1, top_logprobs=3), Pick(2, min_p=0.2, seed=2)]),
+    ]
+
+
+def run(report: Report) -> None:
+    for dtype, limit in (("float32", 1e-4), ("bfloat16", 6e-2)):
+        cpu, cuda = executor("cpu", dtype), executor("cuda", dtype)
+        for number, (plan, picks) in enumerate(steps()):
+            (expected, theirs), (ours, mine) = cpu.logits_of(plan, picks), cuda.logits_of(plan, picks)
+            gap = float(((ours - expected).norm() / expected.norm()).nan_to_num(1e9))
+            same = sum(a.token == b.token for a, b in zip(mine, theirs, strict=True))
+            good = gap < limit and (dtype != "float32" or same == len(picks))
+            report(f"model {dtype}, step {number}", good, f"logits {gap:.0e}, {same} of {len(picks)} tokens the same")
