@@ -19,6 +19,7 @@ from espalier.grammars.rows import MaskTable
 from espalier.grammars.vocabulary import Vocabulary
 from espalier.runtime.branch import Answer, Chunk, GenerateSpec, Text
 from espalier.runtime.config import EngineConfig
+from espalier.runtime.constraints import Constraints
 from espalier.runtime.loading import bind_grammars, compile_grammar
 from espalier.runtime.plan import Pick, Sampled
 from espalier.runtime.runtime import Runtime
@@ -81,18 +82,33 @@ def new_tokenizer() -> ByteTokenizer:
 
 
 @contextmanager
-def opened(config: EngineConfig, *, context: int = 1 << 20,
+def opened(config: EngineConfig, *, context: int = 1 << 20, mask_rows: int = 0,
            model: Callable[[tuple[int, ...]], Sequence[float]] | None = None) -> Iterator[Runtime]:
-    """The whole runtime, grammars included, over a model that is a function."""
+    """The whole runtime, grammars included, over a model that is a function. mask_rows: how many masks are kept (0: as
+    the config says)."""
     tokenizer = new_tokenizer()
+    grammars = bind_grammars(tokenizer, tokenizer.vocab_size, config)
+    if mask_rows:
+        table = MaskTable(tokenizer.vocab_size, mask_rows * 4 * -(-tokenizer.vocab_size // 32))
+        vocabulary = vocabulary_of(tokenizer)
+        grammars = Constraints(
+            lambda grammar: CompiledGrammar(msgspec.msgpack.decode(grammar, type=Grammar), vocabulary, table),
+            lambda: table.array,
+        )
     runtime = scripted_runtime(
         model or WildModel(tokenizer), tokenizer, config, context=context, compile=compile_grammar,
-        constraints=bind_grammars(tokenizer, tokenizer.vocab_size, config),
+        constraints=grammars,
     )
     try:
         yield runtime
     finally:
         runtime.close()
+
+
+def vocabulary_of(tokenizer: ByteTokenizer) -> Vocabulary:
+    return Vocabulary(
+        tokenizer.token_bytes, special=tokenizer.special_ids, stop=tokenizer.stop_ids, encode=tokenizer.encode,
+    )
 
 
 # Through the runtime
@@ -158,10 +174,7 @@ class Alone:
         self.tokenizer = new_tokenizer()
         self.model = WildModel(self.tokenizer)
         self._forcing = forcing
-        self._vocabulary = Vocabulary(
-            self.tokenizer.token_bytes, special=self.tokenizer.special_ids, stop=self.tokenizer.stop_ids,
-            encode=self.tokenizer.encode,
-        )
+        self._vocabulary = vocabulary_of(self.tokenizer)
         self._grammars: dict[Constraint, CompiledGrammar] = {}
         self._table = MaskTable(self.tokenizer.vocab_size)
 

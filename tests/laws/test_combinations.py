@@ -54,3 +54,13 @@ def test_an_answer_is_what_the_model_says_alone(
     with opened(config) as runtime:
         for _ in range(1 + again):  # the second time the cache is warm
             assert ask_all(runtime, asked, at_once=at_once, forks=forks) == expected
+
+
+@settings(max_examples=10, deadline=None)
+@given(asked=st.lists(questions(), min_size=8, max_size=8), rows=st.sampled_from([1, 8]))
+def test_masks_that_are_forgotten_and_found_again_change_nothing(
+    alone: Alone, asked: list[Question], rows: int
+) -> None:
+    """With room for hardly more masks than requests that run at once."""
+    with opened(EngineConfig(page=4, pages=600, step_tokens=64, max_rows=rows), mask_rows=rows + 9) as runtime:
+        assert ask_all(runtime, asked, at_once=True, forks=False) == [alone.answer(question) for question in asked]
