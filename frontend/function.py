@@ -113,6 +113,11 @@ class Function:
     def _calls(self, items: Iterable[Item], concurrency: int) -> list[Call]:
         if not isinstance(concurrency, int) or isinstance(concurrency, bool) or concurrency < 1:
             raise ProgramError(f"concurrency must be an integer from 1 on, not {concurrency!r}", where="concurrency")
+        if isinstance(items, (str, bytes, Mapping)) or not isinstance(items, Iterable):
+            raise ProgramError(
+                f"items must be a list of dicts or tuples, not {type(items).__name__}", where="items",
+                fix="Give one dict or tuple of arguments for each run.",
+            )
         return [self._item(k, item) for k, item in enumerate(items)]
 
     def _item(self, k: int, item: Item) -> Call:

@@ -85,7 +85,8 @@ def read_case(text: str) -> Mapping[str, object]:
     except (ValueError, RecursionError) as error:
         raise InvalidConstraint(f"not a case file: {error}", keyword="json", where="line 1 column 1") from error
     if not isinstance(case, dict) or "kind" not in case:
-        raise InvalidConstraint("not a case file: it has no kind", keyword="kind", where="#")
+        raise InvalidConstraint("not a case file: it has no kind", keyword="kind", where="#",
+                                fix="To check a sample against a schema of yours, name that with --schema.")
     return case
 
 
@@ -124,10 +125,10 @@ def check_samples(schema: str, samples: Mapping[str, str], produce: Produce, *, 
             accepted[name] = accepts(spell(read_json(text, limits), spacing))
         except ConstraintError as error:
             accepted[name] = False
-            failures.append(f"{name}: {error}")
+            failures.append(f"{name}: {str(error).replace('the schema', 'the sample', 1)}")
             continue
         if not accepted[name]:
-            failures.append(f"{name}: cannot be produced under the schema")
+            failures.append(f"{name}: cannot be produced under the schema (keys come in its order)")
     return SampleReport(True, None, accepted, round(ms, 3), tuple(failures))
 
 

@@ -103,7 +103,9 @@ def _counted(shape: Dfa, minimum: int, maximum: int, meter: Meter, where: str) -
     if counted.empty:
         return None
     note = f"strings at {where} meet their pattern within {reach} characters" if open_states and reach < maximum else ""
-    return StringText(json_string(counted, meter), 0, maximum, note)
+    # Where every state is open the states hold the whole length, and a register would only multiply them.
+    held = len(open_states) == len(shape.edges)
+    return StringText(json_string(counted, meter), 0, None if held else maximum, note)
 
 
 def _open_states(shape: Dfa) -> frozenset[int]:

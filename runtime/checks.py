@@ -81,7 +81,8 @@ def check_length(prompt: int, more: int, context: int) -> None:
     if prompt == 0:
         raise EmptyPrompt("the branch is empty", where="prompt", fix="Add text before generating.")
     if prompt + more > context:
+        room = context - prompt
         raise PromptTooLong(
             f"{prompt} tokens of prompt and {more} of answer pass the context of {context}", where="prompt",
-            fix=f"Shorten the prompt or ask for at most {max(0, context - prompt)} tokens.",
+            fix=f"Shorten the prompt or ask for at most {room} tokens." if room > 0 else "Shorten the prompt.",
         )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import AsyncGenerator, Callable, Sequence
 from typing import TYPE_CHECKING
 
@@ -40,14 +41,22 @@ def local(
 
     model: a name of the catalogue (fetched once) or the path of a .gguf file. salt and adapter: the part of the prefix
     tree that its programs use. process: run the engine in a process of its own instead of a thread. progress: told in
-    words what is being done.
+    words what is being done (default: standard error, when that is a terminal).
     Raises runtime.errors.ModelError when the model cannot be used.
     """
     from ...runtime.config import EngineConfig
     from ...runtime.runtime import Runtime
 
-    runtime = Runtime.load(str(model), config or EngineConfig(), process=process, progress=progress)
+    runtime = Runtime.load(str(model), config or EngineConfig(), process=process, progress=progress or teller())
     return LocalModel(runtime, salt, adapter)
+
+
+def teller() -> Callable[[str], None] | None:
+    """Who is told what loading does when the caller named nobody: loading takes seconds, a first fetch longer."""
+    stream = sys.stderr
+    if stream is None or not stream.isatty():
+        return None
+    return lambda words: print(words, file=stream, flush=True)
 
 
 class LocalModel(Model):

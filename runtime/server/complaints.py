@@ -39,6 +39,11 @@ class Complaints:
                 return InvalidParameter(f"the field {name!r} is not supported here", where=path, fix="Leave it out.")
             case "literal_error" if name == "type" and "content" in loc:
                 return InvalidParameter(f"parts of type {_short(value)} are not supported, only text", where=path)
+            case "list_type" if name == "content":
+                wanted = "should be a text or a list of text parts"
+                return InvalidParameter(f"{path}: {wanted}, not {_short(value)}", where=path)
+            case "too_short" if isinstance(value, list):
+                return InvalidParameter(f"{path} is empty", where=path, fix="Send at least one.")
         message = error["msg"].removeprefix("Input ")
         return InvalidParameter(f"{path}: {message}, not {_short(value)}", where=path)
 
@@ -47,8 +52,9 @@ class Complaints:
             return f"Did you mean {REPLACED[name]!r}?"
         names = (self._fields[step] for step in reversed(loc[:-1]) if isinstance(step, str) and step in self._fields)
         known = next(names, self._top)
-        near = difflib.get_close_matches(name, known, n=1, cutoff=0)
-        return f"Did you mean {near[0]!r}? Known fields are {', '.join(known)}."
+        near = difflib.get_close_matches(name, known, n=1)
+        guess = f"Did you mean {near[0]!r}? " if near else ""
+        return f"{guess}Known fields are {', '.join(known)}."
 
 
 def _locate(loc: tuple[int | str, ...], body: Json) -> tuple[str, Json]:

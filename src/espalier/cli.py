@@ -25,6 +25,21 @@ def fail(error: Exception) -> NoReturn:
     raise typer.Exit(2)
 
 
+def tell_version(wanted: bool) -> None:
+    if wanted:
+        from importlib.metadata import version
+
+        typer.echo(version("espalier"))
+        raise typer.Exit
+
+
+@app.callback()
+def root(
+    version: Annotated[bool, typer.Option("--version", callback=tell_version, is_eager=True, help="Say it.")] = False,
+) -> None:
+    """A prefix-caching runtime for structured-generation programs."""
+
+
 @models.command("list")
 def models_list() -> None:
     """Names that can be given in place of a file."""
@@ -127,7 +142,9 @@ def producer(tokenizer: Path | None) -> Callable[[Grammar], Callable[[str], bool
 
 @grammar.command("check")
 def grammar_check(
-    files: Annotated[list[Path], typer.Argument(help="Case files; with --schema, JSON samples.", exists=True)],
+    files: Annotated[
+        list[Path] | None, typer.Argument(help="Case files; with --schema, JSON samples, or none.", exists=True)
+    ] = None,
     schema: Annotated[Path | None, typer.Option(help="Check samples against this schema.", exists=True)] = None,
     tokenizer: Annotated[Path | None, typer.Option(help="A tokenizer.json; default: bytes.", exists=True)] = None,
     spacing: Annotated[Literal["compact", "spaced", "indented"], typer.Option(help="With --schema.")] = "compact",
@@ -138,15 +155,17 @@ def grammar_check(
     from .grammars.check import Skipped, check_case, check_samples, read_case
     from .grammars.errors import EspalierError
 
+    if schema is None and not files:
+        fail(EspalierError("there is nothing to check", fix="Name case files, or a schema with --schema."))
     failed = False
     try:
         produce = producer(tokenizer)
         if schema is not None:
-            samples = {str(path): path.read_text(encoding="utf-8") for path in files}
+            samples = {str(path): path.read_text(encoding="utf-8") for path in files or ()}
             report = check_samples(schema.read_text(encoding="utf-8"), samples, produce, spacing=spacing)
             say_samples(report, as_json)
             raise typer.Exit(1 if report.failures else 0)
-        for path in files:
+        for path in files or ():
             verdict = check_case(read_case(path.read_text(encoding="utf-8")), produce, complete=complete)
             if isinstance(verdict, Skipped):
                 typer.echo(f"{verdict.id}: skipped, a case of kind {verdict.kind}", err=as_json)
@@ -177,6 +196,8 @@ def say_samples(report: SampleReport, as_json: bool) -> None:
 
         typer.echo(msgspec.json.encode(report))
         return
+    if report.compiled:
+        typer.echo(f"the schema compiled in {report.ms:.1f} ms")
     for name, accepted in report.accepted.items():
         typer.echo(f"{name}: {'can' if accepted else 'cannot'} be produced")
     for failure in report.failures:

@@ -41,6 +41,13 @@ def test_64_items_that_fork_3_each_with_8_in_flight(script: Script, program: esp
     assert [state.result for state in states] == [f"<t{k}/0>,<t{k}/1>,<t{k}/2>" for k in range(64)]
 
 
+@pytest.mark.parametrize("items", [None, "rows", b"rows", {"text": "a"}, 3])
+def test_what_is_no_list_of_items_is_refused_by_type(script: Script, items: object) -> None:
+    with pytest.raises(esp.ProgramError, match=f"not {type(items).__name__}") as caught:
+        tell.run_batch(items, backend=script([]))  # type: ignore[arg-type]
+    assert caught.value.where == "items"
+
+
 def test_a_failing_item_is_its_own_result(script: Script) -> None:
     broken = RuntimeError("no two")
 

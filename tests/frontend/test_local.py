@@ -1,12 +1,13 @@
 """Programs on a whole runtime: sessions, engine and tree are real, the model follows a script."""
 
 import asyncio
+import io
 from collections.abc import Iterator
 
 import pytest
 
 import espalier as esp
-from espalier.frontend.backends.local import LocalModel
+from espalier.frontend.backends.local import LocalModel, teller
 from espalier.runtime.config import EngineConfig
 from espalier.runtime.errors import EmptyPrompt, PromptTooLong, UnknownModel
 from tests.fakes import ByteTokenizer, ScriptedModel, scripted_runtime
@@ -26,6 +27,35 @@ def model(tokenizer: ByteTokenizer) -> Iterator[LocalModel]:
     with LocalModel(scripted_runtime(scripted, tokenizer, context=400)) as opened:
         yield opened
         assert opened.stats().pages_held == 0
+
+
+class Terminal(io.StringIO):
+    def isatty(self) -> bool:
+        return True
+
+
+def test_loading_is_told_on_a_terminal_and_nowhere_else(monkeypatch: pytest.MonkeyPatch) -> None:
+    terminal = Terminal()
+    monkeypatch.setattr("sys.stderr", terminal)
+    tell = teller()
+    assert tell is not None
+    tell("starting the engine")
+    assert terminal.getvalue() == "starting the engine\n"
+    for stream in (io.StringIO(), None):
+        monkeypatch.setattr("sys.stderr", stream)
+        assert teller() is None
+
+
+def test_a_prompt_beyond_the_context_is_not_told_to_ask_for_no_tokens(model: LocalModel) -> None:
+    @esp.function
+    def program(s: esp.State, size: int, more: int) -> None:
+        s += "x" * size + esp.gen("a", max_tokens=more)
+        s.sync()
+
+    with pytest.raises(PromptTooLong, match=r"Shorten the prompt\.$"):
+        program.run(400, 3, backend=model)
+    with pytest.raises(PromptTooLong, match="at most 10 tokens"):
+        program.run(390, 30, backend=model)
 
 
 @esp.function

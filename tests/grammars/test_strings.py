@@ -55,6 +55,15 @@ def test_a_length_beyond_the_reach_of_a_pattern_is_noted() -> None:
     assert compiled(pattern="\\S", maxLength=200).notes == ()
 
 
+def test_a_long_format_whose_length_is_in_its_states_has_no_register() -> None:
+    grammar = compiled(format="uri", minLength=1, maxLength=2083)  # what Pydantic says of an HttpUrl
+    assert all(rule.register is None for rule in grammar.rules)
+    assert any("within 256 characters" in note for note in grammar.notes)
+    naive = Naive(grammar)
+    for count, fits in ((248, True), (249, False)):
+        assert naive.accepts(json.dumps("http://a" + "b" * count)) == fits
+
+
 @pytest.mark.parametrize("pattern", ["^[a-z]*$", "^[^\\n]*$"])
 def test_a_pattern_that_may_always_end_costs_no_states_for_its_length(pattern: str) -> None:
     sizes = {n: sum(rule.states for rule in compiled(pattern=pattern, maxLength=n).rules) for n in (50, 5000)}

@@ -184,6 +184,23 @@ def test_an_unknown_field_is_answered_with_the_nearest(server: LiveServer, field
     assert f"Did you mean {near!r}?" in error["message"]
 
 
+def test_a_field_that_is_like_no_other_gets_the_list_and_no_guess(server: LiveServer) -> None:
+    body = {"model": MODEL, "messages": [{"role": "user", "content": "x"}], "logprobs": True}
+    error = server.post(body).json()["error"]
+    assert "Did you mean" not in error["message"]
+    assert "Known fields are max_completion_tokens" in error["message"]
+
+
+@pytest.mark.parametrize(
+    ("messages", "said"),
+    [([], "messages is empty (at messages)."),
+     ([{"role": "user", "content": None}], "messages[0].content: should be a text or a list of text parts, not null"),
+     ([{"role": "user", "content": []}], "messages[0].content is empty (at messages[0].content).")],
+)
+def test_empty_messages_are_told_in_plain_words(server: LiveServer, messages: list[object], said: str) -> None:
+    assert said in server.post({"model": MODEL, "messages": messages}).json()["error"]["message"]
+
+
 def test_a_message_part_that_is_not_text_is_named(server: LiveServer) -> None:
     part = {"type": "image_url", "image_url": {"url": "file:///etc/passwd"}}
     reply = server.post({"model": MODEL, "messages": [{"role": "user", "content": [part]}]})

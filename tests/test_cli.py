@@ -1,0 +1,63 @@
+"""The command line, as its user meets it."""
+
+from __future__ import annotations
+
+import json
+from importlib.metadata import version
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner, Result
+
+from espalier.cli import app
+
+SCHEMA = {"properties": {"a": {"type": "integer"}, "b": {"type": "string"}}, "additionalProperties": False}
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    texts = {"schema": json.dumps(SCHEMA), "good": '{"a": 1}', "order": '{"b": "x", "a": 1}', "broken": '{"a": 1',
+             "refused": '{"properties": {"a": {"format": "iri"}}}'}
+    for name, text in texts.items():
+        (tmp_path / f"{name}.json").write_text(text, encoding="utf-8")
+    return tmp_path
+
+
+def run(*arguments: object) -> Result:
+    return CliRunner().invoke(app, [str(argument) for argument in arguments])
+
+
+def test_the_version_is_that_of_the_package() -> None:
+    assert run("--version").stdout.strip() == version("espalier")
+
+
+def test_a_schema_is_checked_without_samples(folder: Path) -> None:
+    done = run("grammar", "check", "--schema", folder / "schema.json")
+    assert done.exit_code == 0
+    assert "the schema compiled in" in done.stdout
+
+
+def test_a_refused_schema_names_keyword_and_place(folder: Path) -> None:
+    done = run("grammar", "check", "--schema", folder / "refused.json")
+    assert done.exit_code == 1
+    assert "format 'iri' is not enforced yet (at #/properties/a/format)" in done.stdout
+
+
+@pytest.mark.parametrize(
+    ("sample", "status", "said"),
+    [("good", 0, "good.json: can be produced"), ("order", 1, "keys come in its order"),
+     ("broken", 1, "the sample is not JSON")],
+)
+def test_a_sample_is_told_apart(folder: Path, sample: str, status: int, said: str) -> None:
+    done = run("grammar", "check", "--schema", folder / "schema.json", folder / f"{sample}.json")
+    assert done.exit_code == status
+    assert said in done.stdout
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"), [([], "there is nothing to check"), (["good.json"], "name that with --schema")]
+)
+def test_what_is_missing_is_said_with_the_way_out(folder: Path, arguments: list[str], said: str) -> None:
+    done = run("grammar", "check", *(folder / argument for argument in arguments))
+    assert done.exit_code == 2
+    assert said in done.stderr
