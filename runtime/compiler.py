@@ -20,6 +20,9 @@ Compile = Callable[[Constraint], bytes]
 """A constraint -> its msgpack-encoded Grammar. Raises ConstraintError."""
 
 DEFAULT_BYTES = 64 << 20
+# A bound grammar with the configurations of one answer takes 280 KB in the engine (schemas of three properties, a
+# vocabulary of 49152), whatever the size of its text.
+MOST_KEPT = 1000
 # Compilations that run at once: one that takes all the time it may have must not make the others wait for its end.
 WORKERS = 4
 
@@ -44,14 +47,15 @@ class Compiled:
 
 
 class Compiler:
-    """An LRU bounded by bytes. A compile that many wait for runs once; a failed one is not kept."""
+    """An LRU bounded by bytes and by number. A compile that many wait for runs once; a failed one is not kept."""
 
     def __init__(self, compile: Compile, *, send: Callable[[Command], None], next_id: Callable[[], int],
-                 budget: int = DEFAULT_BYTES) -> None:
+                 budget: int = DEFAULT_BYTES, most: int = MOST_KEPT) -> None:
         self._compile = compile
         self._send = send
         self._next_id = next_id
         self._budget = budget
+        self._most = most
         self._lock = threading.Lock()
         self._done: OrderedDict[bytes, Compiled] = OrderedDict()
         self._open: dict[bytes, Future[Compiled]] = {}
@@ -61,15 +65,16 @@ class Compiler:
         """Defined in the engine and, until the caller awaits again, not forgotten. Raises ConstraintError, or
         EngineFault when the compiler fell over."""
         key = _key(constraint)
-        with self._lock:
-            kept = self._done.get(key)
-            if kept is not None:
-                self._done.move_to_end(key)
-                return kept
-            future = self._open.get(key)
-            if future is None:
-                future = self._open[key] = self._pool.submit(self._work, key, constraint)
-        return await asyncio.shield(asyncio.wrap_future(future))
+        while True:
+            with self._lock:
+                kept = self._done.get(key)
+                if kept is not None:
+                    self._done.move_to_end(key)
+                    return kept
+                future = self._open.get(key)
+                if future is None:
+                    future = self._open[key] = self._pool.submit(self._work, key, constraint)
+            await asyncio.shield(asyncio.wrap_future(future))  # others may push it out before this caller goes on
 
     def _work(self, key: bytes, constraint: Constraint) -> Compiled:
         try:
@@ -89,9 +94,12 @@ class Compiler:
 
     def _shrink(self) -> None:
         """The newest stays whatever its size: somebody is about to use it."""
-        while len(self._done) > 1 and sum(kept.size for kept in self._done.values()) > self._budget:
+        while len(self._done) > 1 and (len(self._done) > self._most or self._bytes() > self._budget):
             _, oldest = self._done.popitem(last=False)
             self._send(Forget(oldest.id))
+
+    def _bytes(self) -> int:
+        return sum(kept.size for kept in self._done.values())
 
     def close(self) -> None:
         self._pool.shutdown(wait=False, cancel_futures=True)

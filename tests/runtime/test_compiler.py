@@ -15,14 +15,16 @@ from espalier.runtime.messages import Command, Define, Forget
 
 
 class Bench:
-    def __init__(self, budget: int = 1 << 20) -> None:
+    def __init__(self, budget: int = 1 << 20, most: int = 100) -> None:
         self.sent: list[Command] = []
         self.compiled: list[str] = []
         self.threads: set[int] = set()
         self.gate = threading.Event()
         self.gate.set()
         self._ids = 0
-        self.compiler = Compiler(self._compile, send=self.sent.append, next_id=self._next_id, budget=budget)
+        self.compiler = Compiler(
+            self._compile, send=self.sent.append, next_id=self._next_id, budget=budget, most=most,
+        )
 
     def _next_id(self) -> int:
         self._ids += 1
@@ -93,6 +95,34 @@ def test_one_that_is_larger_than_the_budget_is_kept_while_it_is_the_newest() -> 
         assert await bench.compiler.compiled(Regex("a")) == only
         await bench.compiler.compiled(Regex("b"))
         assert Forget(only.id) in bench.sent
+        bench.compiler.close()
+
+    asyncio.run(main())
+
+
+def test_no_more_are_kept_than_the_engine_has_memory_for() -> None:
+    async def main() -> None:
+        bench = Bench(most=3)
+        for pattern in "abcde":
+            await bench.compiler.compiled(Regex(pattern))
+        assert [command.constraint for command in bench.sent if isinstance(command, Forget)] == [1, 2]
+        bench.compiler.close()
+
+    asyncio.run(main())
+
+
+def test_what_many_at_once_push_out_is_compiled_again_and_defined_when_it_is_given() -> None:
+    async def main() -> None:
+        bench = Bench(budget=1)
+
+        async def use(pattern: str) -> None:
+            for _ in range(5):
+                compiled = await bench.compiler.compiled(Regex(pattern))
+                told = [type(command) for command in bench.sent if getattr(command, "constraint", 0) == compiled.id]
+                assert told == [Define]
+                await asyncio.sleep(0)
+
+        await asyncio.gather(*(use(pattern) for pattern in "abcdefgh"))
         bench.compiler.close()
 
     asyncio.run(main())
