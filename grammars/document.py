@@ -44,6 +44,8 @@ class Document:
         self._resources: dict[str, str] = {}  # absolute URI -> place
         self._bases: dict[str, str] = {}  # place of a resource -> its URI
         self._anchors: dict[tuple[str, str], str] = {}
+        self._dynamic: dict[tuple[str, str], str] = {}  # the anchors that are dynamic
+        self.unevaluated = False  # some schema may say what becomes of the unevaluated
         self._scan(root)
 
     def schema(self, place: str) -> bool | dict[str, JsonValue]:
@@ -91,6 +93,31 @@ class Document:
             return self._anchors[resource, fragment]
         return self._walk(resource, fragment, reference, where)
 
+    def target(self, keyword: str, reference: str, at: str) -> str:
+        """The place that a `$ref`, `$dynamicRef` or `$recursiveRef` names. Raises as `resolve` does, and where a
+        dynamic reference depends on the way that led to it."""
+        place = self.resolve(reference, at)
+        if keyword == "$ref":
+            return place
+        name = unquote(urldefrag(reference)[1]) if keyword == "$dynamicRef" else ""
+        where = f"{pointer_of(at)}/{keyword}"
+        if keyword == "$recursiveRef":
+            if len(self._bases) > 1 or ("#" not in self._bases and self._bases):
+                raise UnsupportedKeyword("$recursiveRef between resources is not supported", keyword=keyword,
+                                         where=where, fix="Use $ref.")
+            return place
+        declaring = [resource for resource, anchor in self._dynamic if anchor == name]
+        if place not in (self._dynamic[resource, name] for resource in declaring):
+            return place  # an ordinary anchor, or a pointer
+        # Every way begins at the root, so an anchor there is always the outermost.
+        if "#" in declaring:
+            return self._dynamic["#", name]
+        if len(declaring) > 1:
+            raise UnsupportedKeyword(
+                f"$dynamicRef {reference!r} could lead to {len(declaring)} places, which depends on the way to it",
+                keyword=keyword, where=where, fix="Use $ref, or declare the anchor in the root resource.")
+        return place
+
     def _walk(self, place: str, fragment: str, reference: str, where: str) -> str:
         for token in fragment.split("/")[1:]:
             name = token.replace("~1", "/").replace("~0", "~")
@@ -124,6 +151,7 @@ class Document:
                 stack.extend((f"{place}/{i}", item, resource) for i, item in enumerate(value))
             elif isinstance(value, dict):
                 resource = self._declare(place, value, resource)
+                self.unevaluated |= "unevaluatedProperties" in value or "unevaluatedItems" in value
                 for name, item in value.items():
                     if name not in _NOT_SCHEMAS and isinstance(item, list | dict):
                         stack.append((f"{place}/{name.replace('~', '~0').replace('/', '~1')}", item, resource))
@@ -136,10 +164,12 @@ class Document:
             self._resources.setdefault(uri, place)
             resource = place
             self._fill(place)
-        anchor = value.get("$anchor", value.get("$dynamicAnchor"))
-        if isinstance(anchor, str):
-            self._anchors[resource, anchor] = place
-            self._fill(place)
+        for keyword, known in (("$anchor", (self._anchors,)), ("$dynamicAnchor", (self._anchors, self._dynamic))):
+            anchor = value.get(keyword)
+            if isinstance(anchor, str):
+                for anchors in known:
+                    anchors[resource, anchor] = place
+                self._fill(place)
         return resource
 
     def _fill(self, place: str) -> None:

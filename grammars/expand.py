@@ -8,9 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from itertools import combinations
 
-from .document import Document, pointer_of
+from .document import Derived, Document, Link, pointer_of
 from .errors import ConstraintTooLarge, InvalidConstraint, UnsupportedKeyword
+from .evaluated import ITEMS, PROPERTIES, Links, Rests, may_evaluate
 from .json_text import JsonValue
 from .keywords import ANNOTATIONS, ASSERTIONS, BRANCHES, REFUSED, TYPES, check_form, is_idle, refuse
 from .limits import Meter
@@ -30,7 +32,10 @@ class _All:
 
 @dataclass(frozen=True, slots=True)
 class _Any:
+    """exclusive: the places are known to exclude each other."""
+
     places: Places
+    exclusive: bool = False
 
 
 _Part = _Base | _All | _Any
@@ -62,12 +67,15 @@ class _Todo:
     rest: _Todo | None
 
 
-# An alternative on its way: what is left to take in, what was taken in, all places seen, the types that are left.
-_Branch = tuple[_Todo | None, Places, frozenset[str], frozenset[str]]
+# An alternative on its way: what is left to take in, what was taken in, all places seen, the types that are left, and
+# (where something asks) which place led to which.
+_Branch = tuple[_Todo | None, Places, frozenset[str], frozenset[str], Links]
 _KINDS = frozenset(TYPES) - {"integer"}
 
 # oneOf inside oneOf, through references: each level costs Python stack.
 _MAX_NESTED_CHOICES = 40
+# Options of a union that are taken in all combinations, where what they evaluate matters.
+_MAX_COMBINED = 6
 
 # Which of these options may overlap which, under the schema they stand in: index -> the later and earlier ones.
 Overlaps = Callable[[str, list[str]], dict[int, list[int]]]
@@ -84,6 +92,8 @@ class Expander:
         self._parts_of: dict[str, list[_Part] | None] = {}
         self._known: dict[Places, tuple[Places, ...]] = {}
         self._negations: dict[str, str] = {}
+        self._negative: set[str] = set()  # the places of negations
+        self._rests = Rests(document)
         self._choosing: list[str] = []
         self.notes: dict[str, None] = {}
 
@@ -102,12 +112,12 @@ class Expander:
         for place in reversed(places):
             todo = _Todo(_All(place), None, todo)
         found: dict[Places, None] = {}
-        stack: list[_Branch] = [(todo, (), frozenset(), _KINDS)]
+        stack: list[_Branch] = [(todo, (), frozenset(), _KINDS, frozenset())]
         made = 0
         while stack:
-            rest, bases, seen, kinds = stack.pop()
+            rest, bases, seen, kinds, links = stack.pop()
             if rest is None:
-                found.setdefault(bases)
+                found.setdefault((*bases, *self._rests.of(bases, links)) if self._document.unevaluated else bases)
                 continue
             made += 1
             if made > self._meter.limits.alternatives * 8 or len(found) > self._meter.limits.alternatives:
@@ -115,27 +125,30 @@ class Expander:
                     f"the unions here multiply out to more than {self._meter.limits.alternatives} alternatives",
                     keyword="anyOf", where=pointer_of(places[0]), fix="Combine fewer unions with each other.")
             self._meter.states(0)
-            stack.extend(self._one(rest, bases, seen, kinds))
+            stack.extend(self._one(rest, bases, seen, kinds, links))
         return tuple(found)
 
-    def _one(self, todo: _Todo, bases: Places, seen: frozenset[str], kinds: frozenset[str]) -> list[_Branch]:
+    def _one(self, todo: _Todo, bases: Places, seen: frozenset[str], kinds: frozenset[str],
+             links: Links) -> list[_Branch]:
         part = todo.part
         if isinstance(part, str):
             # What no type can satisfy any more is dropped here, before it multiplies.
             kinds &= self._kinds(part)
-            return [(todo.rest, (*bases, part), seen, kinds)] if kinds else []
+            return [(todo.rest, (*bases, part), seen, kinds, links)] if kinds else []
         if isinstance(part, _Any):
             # The last pushed is taken first: reversed keeps the order of the branches.
-            return [(_Todo(_All(place), todo.chain, todo.rest), bases, seen, kinds)
-                    for place in reversed(part.places)]
+            return [(self._joined(places, todo), bases, seen, kinds, links)
+                    for places in reversed(self._options(part, todo.chain))]
         if isinstance(part, _Base):
             raise ValueError("a base is queued by its place")
         place = part.place
         if todo.chain is not None and todo.chain.holds(place):
             raise InvalidConstraint("this reference leads back to itself without an instance in between",
                                     keyword="$ref", where=pointer_of(place), fix="Break the loop.")
+        if self._document.unevaluated and todo.chain is not None and place not in self._negative:
+            links |= {(todo.chain.place, place)}
         if place in seen:
-            return [(todo.rest, bases, seen, kinds)]
+            return [(todo.rest, bases, seen, kinds, links)]
         parts = self._parts(place)
         if parts is None:
             return []
@@ -143,7 +156,27 @@ class Expander:
         chain = _Chain(place, todo.chain)
         for one in reversed(parts):
             rest = _Todo(place if isinstance(one, _Base) else one, chain, rest)
-        return [(rest, bases, seen | {place}, kinds)]
+        return [(rest, bases, seen | {place}, kinds, links)]
+
+    @staticmethod
+    def _joined(places: Places, todo: _Todo) -> _Todo | None:
+        rest = todo.rest
+        for place in reversed(places):
+            rest = _Todo(_All(place), todo.chain, rest)
+        return rest
+
+    def _options(self, part: _Any, chain: _Chain | None) -> list[Places]:
+        """The options of a union, one by one; in all combinations where what they evaluate together matters."""
+        alone: list[Places] = [(place,) for place in part.places]
+        if part.exclusive or not self._document.unevaluated or chain is None:
+            return alone
+        evaluating = [place for place in part.places if may_evaluate(self._document, place)]
+        if len(evaluating) > _MAX_COMBINED:
+            self._rests.coarse.add(chain.place)
+            return alone
+        several = [combination for count in range(2, len(evaluating) + 1)
+                   for combination in combinations(evaluating, count)]
+        return alone + several
 
     def _kinds(self, place: str) -> frozenset[str]:
         """The types that the schema's `type` leaves, numbers as one."""
@@ -175,7 +208,10 @@ class Expander:
             elif keyword in BRANCHES:
                 parts.extend(self._branch(place, keyword, schema))
             elif keyword in REFUSED:
-                if not is_idle(keyword, schema):
+                if keyword in (PROPERTIES, ITEMS):
+                    if _BASE not in parts:
+                        parts.append(_BASE)
+                elif not is_idle(keyword, schema):
                     raise refuse(keyword, pointer)
             elif keyword not in ANNOTATIONS:
                 self._unknown(keyword, pointer)
@@ -189,8 +225,8 @@ class Expander:
 
     def _branch(self, place: str, keyword: str, schema: dict[str, JsonValue]) -> list[_Part]:
         value = schema[keyword]
-        if keyword == "$ref":
-            return [_All(self._document.resolve(str(value), place))]
+        if keyword in ("$ref", "$dynamicRef", "$recursiveRef"):
+            return [_All(self._document.target(keyword, str(value), place))]
         if keyword in ("allOf", "anyOf", "oneOf") and isinstance(value, list):
             options = [self._document.child(place, keyword, str(i)) for i in range(len(value))]
             if keyword == "allOf":
@@ -200,7 +236,10 @@ class Expander:
             return [_All(self._negated(self._document.child(place, "not")))]
         if keyword == "if":
             if not {"then", "else"} & schema.keys():
-                return []
+                # What `if` evaluates counts where it holds.
+                inside = self._document.child(place, "if")
+                either: list[Derived] = [True, Link(inside)]
+                return [_All(self._document.derive(place, {"anyOf": either}))] if self._document.unevaluated else []
             return [_All(self._document.derive(place, implication(self._document, place, schema)))]
         if keyword in ("dependentRequired", "dependentSchemas") and isinstance(value, dict):
             return [_All(self._document.derive(place, dependency(self._document, place, keyword, name)))
@@ -210,6 +249,7 @@ class Expander:
     def _negated(self, target: str) -> str:
         if target not in self._negations:
             self._negations[target] = self._document.derive(target, negation(self._document, target))
+            self._negative.add(self._negations[target])
         return self._negations[target]
 
     def _one_of(self, place: str, options: list[str]) -> _Part:
@@ -225,5 +265,5 @@ class Expander:
         finally:
             self._choosing.pop()
         if not overlaps:
-            return _Any(tuple(options))
+            return _Any(tuple(options), exclusive=True)
         return _All(self._document.derive(place, exclusive(options, overlaps)))

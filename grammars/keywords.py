@@ -27,7 +27,8 @@ SOME_ITEM = "\udfffitems"
 # none of the names, matches none of the patterns, matches `only` and fits `names` has a value that fits S.
 SOME_PROPERTY = "\udfffproperties"
 BRANCHES = frozenset({
-    "$ref", "allOf", "anyOf", "oneOf", "not", "if", "then", "else", "dependentRequired", "dependentSchemas",
+    "$ref", "$dynamicRef", "$recursiveRef", "allOf", "anyOf", "oneOf", "not", "if", "then", "else", "dependentRequired",
+    "dependentSchemas",
 })
 ASSERTIONS = frozenset({
     "type", "enum", "const", "minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "multipleOf",
@@ -37,7 +38,7 @@ ASSERTIONS = frozenset({
     SOME_PROPERTY,
 })
 REFUSED = frozenset({
-    "unevaluatedItems", "unevaluatedProperties", "$dynamicRef", "$recursiveRef", "dependencies",
+    "unevaluatedItems", "unevaluatedProperties", "dependencies",
 })
 
 
@@ -90,7 +91,8 @@ FORMS: dict[str, tuple[Callable[[JsonValue], bool], str]] = {
     "multipleOf": (lambda value: is_number(value) and value > 0, "a number above zero"),  # type: ignore[operator]
     "minLength": _COUNT, "maxLength": _COUNT, "minItems": _COUNT, "maxItems": _COUNT,
     "minProperties": _COUNT, "maxProperties": _COUNT, "minContains": _COUNT, "maxContains": _COUNT,
-    "pattern": _TEXT, "format": _TEXT, "$ref": _TEXT, "$dynamicRef": _TEXT, "$schema": _TEXT, "$id": _TEXT,
+    "pattern": _TEXT, "format": _TEXT, "$ref": _TEXT, "$dynamicRef": _TEXT, "$recursiveRef": _TEXT,
+    "$schema": _TEXT, "$id": _TEXT,
     "uniqueItems": (lambda value: isinstance(value, bool), "true or false"),
     "items": _SCHEMA, "contains": _SCHEMA, "additionalProperties": _SCHEMA, "propertyNames": _SCHEMA, "not": _SCHEMA,
     "if": _SCHEMA, "then": _SCHEMA, "else": _SCHEMA, "unevaluatedItems": _SCHEMA, "unevaluatedProperties": _SCHEMA,

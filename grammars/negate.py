@@ -26,6 +26,7 @@ from .keywords import (
     SOME_PROPERTY,
     TYPES,
     check_form,
+    is_idle,
     refuse,
 )
 
@@ -38,12 +39,18 @@ def negation(document: Document, place: str) -> Derived:
     if isinstance(schema, bool):
         return not schema
     options: list[Derived] = []
-    for keyword, value in schema.items():
+    for keyword, value in _plainly(schema).items():
         if keyword in ANNOTATIONS or keyword not in ASSERTIONS | BRANCHES | REFUSED:
             continue
         check_form(keyword, value, f"{pointer_of(place)}/{keyword}")
         options.extend(_Negation(document, place, schema).of(keyword))
     return {"anyOf": options} if options else False
+
+
+def _plainly(schema: dict[str, JsonValue]) -> dict[str, JsonValue]:
+    """Without the refused keywords that are idle."""
+    return {keyword: value for keyword, value in schema.items()
+            if keyword not in REFUSED or not is_idle(keyword, schema)}
 
 
 def implication(document: Document, place: str, schema: dict[str, JsonValue]) -> Derived:
@@ -99,6 +106,8 @@ class _Negation:
         bound = self._bound(keyword, value)
         if bound is not None:
             return bound
+        if keyword in ("unevaluatedProperties", "unevaluatedItems"):
+            return self._unevaluated(keyword)
         if keyword in ("prefixItems", "items", "contains", "minContains", "maxContains"):
             return self._list(keyword, value)
         if keyword in ("properties", "required", "patternProperties", "additionalProperties", "propertyNames"):
@@ -159,7 +168,7 @@ class _Negation:
         if keyword == "items":
             if value is True or value == {}:
                 return []
-            start = len(self._schema.get("prefixItems", ()))  # type: ignore[arg-type]
+            start = self._prefix()
             if value is False:
                 return [{"type": "array", "minItems": start + 1}]
             return [{"type": "array", SOME_ITEM: {"from": start, "schema": {"not": self._link("items")}}}]
@@ -186,14 +195,34 @@ class _Negation:
             return []
         if keyword == "propertyNames":
             return [{"type": "object", SOME_PROPERTY: {"names": {"not": self._link(keyword)}}}]
-        return [{"type": "object", SOME_PROPERTY: {
+        return [self._other_property({"not": self._link(keyword)})]
+
+    def _unevaluated(self, keyword: str) -> list[Derived]:
+        """Where no other schema could have evaluated anything, the rest is what the schema's own keywords leave."""
+        if self._schema.keys() & BRANCHES:
+            raise self._refuse(keyword)
+        broken: Derived = {"not": self._link(keyword)}
+        if keyword == "unevaluatedProperties":
+            return [] if "additionalProperties" in self._schema else [self._other_property(broken)]
+        if "items" in self._schema:
+            return []
+        if "contains" in self._schema:
+            broken = {"allOf": [broken, {"not": self._link("contains")}]}
+        return [{"type": "array", SOME_ITEM: {"from": self._prefix(), "schema": broken}}]
+
+    def _prefix(self) -> int:
+        return len(self._schema.get("prefixItems", ()))  # type: ignore[arg-type]
+
+    def _other_property(self, schema: Derived) -> Derived:
+        """Some property that neither properties nor patternProperties names fits the schema."""
+        return {"type": "object", SOME_PROPERTY: {
             "except": list(self._schema.get("properties", ())),  # type: ignore[arg-type]
             "patterns": list(self._schema.get("patternProperties", ())),  # type: ignore[arg-type]
-            "schema": {"not": self._link(keyword)}}}]
+            "schema": schema}}
 
     def _branches(self, keyword: str, value: Any) -> list[Derived]:
-        if keyword == "$ref":
-            return [{"not": Link(self._document.resolve(value, self._place))}]
+        if keyword in ("$ref", "$dynamicRef", "$recursiveRef"):
+            return [{"not": Link(self._document.target(keyword, value, self._place))}]
         if keyword == "not":
             return [self._link("not")]
         if keyword in ("allOf", "anyOf", "oneOf"):

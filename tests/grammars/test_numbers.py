@@ -52,7 +52,8 @@ def test_numbers_are_held_to_their_schema(schema: str, accepted: list[str], reje
     ('{"type":"integer","exclusiveMinimum":0,"exclusiveMaximum":1}', Unsatisfiable, "schema"),
     ('{"minimum":"3"}', InvalidConstraint, "minimum"),
     ('{"multipleOf":0}', InvalidConstraint, "multipleOf"),
-    ('{"$schema":"https://json-schema.org/draft/2020-12/schema","exclusiveMaximum":true}', InvalidConstraint, "exclusiveMaximum"),
+    ('{"$schema":"https://json-schema.org/draft/2020-12/schema","exclusiveMaximum":true}', InvalidConstraint,
+     "exclusiveMaximum"),
     ('{"type":"integer","multipleOf":0.123456789}', ConstraintTooLarge, "multipleOf"),
     ('{"minimum":1e999999999}', ConstraintTooLarge, "number"),
 ])

@@ -50,6 +50,7 @@ def _keywords(inner: st.SearchStrategy[object]) -> st.SearchStrategy[dict[str, o
         "propertyNames": st.sampled_from([{"maxLength": 1}, {"pattern": "^[abx]"}, {"enum": ["a", "x"]}, True]),
         "anyOf": some, "allOf": some, "oneOf": some, "not": inner,
         "if": inner, "then": inner, "else": inner, "dependentRequired": st.just({"a": ["b"]}),
+        "unevaluatedProperties": inner, "unevaluatedItems": inner,
         "dependentSchemas": st.fixed_dictionaries({"b": inner}),
         "$ref": st.just("#/$defs/d"),
     }
