@@ -95,14 +95,14 @@ class Cut:
     """How a step is cut. groups: query heads per KV head. narrow, wide: packed rows of a tile of each bin.
 
     Over all KV heads, narrow segments are cut until there are at least `least` programs, and no coarser than LONGEST;
-    wide ones as finely as gives at most `most` programs, what the device holds at once. window: 0 for none. parts: most
-    in all.
+    wide ones as finely as gives at most `most` programs, what the device holds at once. Exact: whole where that gives
+    `least` or `most`, else chunk by chunk. window: 0 for none. parts: most in all.
     """
 
     groups: int
     kv_heads: int
     least: int = 198
-    most: int = 264
+    most: int = 132
     narrow: int = 16
     wide: int = 128
     window: int = 0
@@ -216,22 +216,25 @@ def _programs(work: Sequence[_Work], cut: Cut, wide: bool, longest: int) -> int:
 def _longest(work: Sequence[_Work], cut: Cut, wide: bool) -> int:
     """The length of pieces that suits the device: programs become fewer as pieces become longer."""
     mine = [w for w in work if cut.is_wide(w.q_end - w.q_begin) == wide]
-    fills = wide and not cut.exact
-    low = (SHORTEST_WIDE if fills else SHORTEST) // 64
-    high = max((-(-(w.slot_end - w.slot_begin) // 64) for w in mine), default=0)
-    enough = cut.most if wide else cut.least
-    whole = max(high, low) * 64
-    if high <= low or _programs(mine, cut, wide, whole) >= enough:
-        return whole if wide or cut.exact else min(whole, LONGEST)
-    if fills and _programs(mine, cut, wide, low * 64) <= enough:
-        return low * 64
+    whole = max((-(-(w.slot_end - w.slot_begin) // 64) for w in mine), default=1) * 64
+    if cut.exact:
+        return whole if _programs(mine, cut, wide, whole) >= (cut.most if wide else cut.least) else CHUNK
+    if wide:
+        return _shortest(mine, cut, whole)
+    low, high = SHORTEST // 64, max(whole, SHORTEST) // 64 + 1
     while high - low > 1:
         middle = (low + high) // 2
-        if _programs(mine, cut, wide, middle * 64) >= enough + fills:
-            low = middle
-        else:
-            high = middle
-    return (high if fills else low) * 64 if wide or cut.exact else min(low * 64, LONGEST)
+        low, high = (middle, high) if _programs(mine, cut, wide, middle * 64) >= cut.least else (low, middle)
+    return min(low * 64, LONGEST)
+
+
+def _shortest(mine: Sequence[_Work], cut: Cut, whole: int) -> int:
+    """Of wide pieces, those that give at most `most` programs; whole segments where these are more."""
+    low, high = SHORTEST_WIDE // 64 - 1, max(whole, SHORTEST_WIDE) // 64
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (low, middle) if _programs(mine, cut, True, middle * 64) <= cut.most else (middle, high)
+    return high * 64
 
 
 def _parts(rows: Sequence[Row], segments: Sequence[Segment], pieces: Sequence[Sequence[object]]) -> list[int]:

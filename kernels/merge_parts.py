@@ -17,6 +17,7 @@ from .jit import INTERPRETED, Arg, constexpr, jit, tl
 
 # Parts whose loads are in flight together. Of no influence on the result.
 AHEAD = 16
+MANY = 512
 
 
 def reference(part_o: torch.Tensor, part_ml: torch.Tensor, part_begin: torch.Tensor, out: torch.Tensor) -> None:
@@ -51,31 +52,34 @@ def normalized(acc: Arg, mass: Arg) -> Arg:
 @jit
 def _merge(
     part_o: Arg, part_ml: Arg, part_begin: Arg, out: Arg,
-    HEADS: constexpr, DIM: constexpr, WIDTH: constexpr, AHEAD: constexpr, OVERLAP: constexpr,
+    HEADS: constexpr, DIM: constexpr, WIDTH: constexpr, AHEAD: constexpr, EACH: constexpr, OVERLAP: constexpr,
 ) -> None:
-    """One token and query head, in one warp: with more, every step of the fold would wait at barriers."""
+    """EACH query heads of a token, in one warp: with more, every step of the fold would wait at barriers."""
     if OVERLAP:
         tl.extra.cuda.gdc_wait()
-    token, head = tl.program_id(0) // HEADS, tl.program_id(0) % HEADS
-    part, end = tl.load(part_begin + token), tl.load(part_begin + token + 1)
-    if part == end:
+    token, head = tl.program_id(0) // (HEADS // EACH), tl.program_id(0) % (HEADS // EACH) * EACH
+    begin, end = tl.load(part_begin + token), tl.load(part_begin + token + 1)
+    if begin == end:
         return
-    dims = tl.arange(0, WIDTH)
-    one = tl.arange(0, 1)
-    acc = tl.zeros([1, WIDTH], tl.float32)
-    mass, top = tl.zeros([1], tl.float32), tl.full([1], float("-inf"), tl.float32)
+    dims, one = tl.arange(0, WIDTH), tl.arange(0, 1)
     inside = (dims < DIM)[None, :]
-    while part < end:
-        for ahead in tl.static_range(AHEAD):
-            here = part + ahead < end
-            row = (part + ahead).to(tl.int64) * HEADS + head + one
-            part_top = tl.load(part_ml + row * 2, mask=here, other=float("-inf"))
-            part_mass = tl.load(part_ml + row * 2 + 1, mask=here, other=0.0)
-            part_acc = tl.load(part_o + row[:, None] * DIM + dims[None, :], mask=inside & here, other=0.0)
-            acc, mass, top = fold(acc, mass, top, part_acc, part_mass, part_top)
-        part += AHEAD
-    row = token.to(tl.int64) * HEADS + head + one
-    tl.store(out + row[:, None] * DIM + dims[None, :], normalized(acc, mass).to(out.dtype.element_ty), mask=inside)
+    last = head + EACH
+    while head < last:
+        acc = tl.zeros([1, WIDTH], tl.float32)
+        mass, top = tl.zeros([1], tl.float32), tl.full([1], float("-inf"), tl.float32)
+        part = begin
+        while part < end:
+            for ahead in tl.static_range(AHEAD):
+                here = part + ahead < end
+                row = (part + ahead).to(tl.int64) * HEADS + head + one
+                part_top = tl.load(part_ml + row * 2, mask=here, other=float("-inf"))
+                part_mass = tl.load(part_ml + row * 2 + 1, mask=here, other=0.0)
+                part_acc = tl.load(part_o + row[:, None] * DIM + dims[None, :], mask=inside & here, other=0.0)
+                acc, mass, top = fold(acc, mass, top, part_acc, part_mass, part_top)
+            part += AHEAD
+        row = token.to(tl.int64) * HEADS + head + one
+        tl.store(out + row[:, None] * DIM + dims[None, :], normalized(acc, mass).to(out.dtype.element_ty), mask=inside)
+        head += 1
 
 
 def launch(
@@ -83,8 +87,11 @@ def launch(
 ) -> None:
     """overlap: start while the kernel before still runs, and wait for it inside."""
     tokens, heads, dim = out.shape
+    # Of many tokens few have parts: a program for each head would spend its time starting. 8,192 tokens x 32 heads took
+    # about 100 us to find nothing to do.
+    each = heads if tokens > MANY else 1
     options = {"launch_pdl": True} if overlap else {}
-    _merge[(tokens * heads,)](
+    _merge[(tokens * (heads // each),)](
         part_o, part_ml, part_begin, out, HEADS=heads, DIM=dim, WIDTH=1 << (dim - 1).bit_length(),
-        AHEAD=1 if INTERPRETED else AHEAD, OVERLAP=overlap, num_warps=1, **options,
+        AHEAD=1 if INTERPRETED else AHEAD, EACH=each, OVERLAP=overlap, num_warps=1, **options,
     )

@@ -42,8 +42,10 @@ class Step:
 
 @dataclass(frozen=True, slots=True)
 class Work:
-    """A plan on the device. items: [2, n, 8], n_items: [2], part_begin: [tokens + 1] int32; part_o: [parts, q_heads,
-    head_dim], part_ml: [parts, q_heads, 2] float32, contents undefined. counts: programs to start for each bin.
+    """A plan on the device.
+
+    items: [2, n, 8], n_items: [2], part_begin: [tokens + 1] int32. part_o: [parts, q_heads, head_dim], part_ml: [parts,
+    q_heads, 2] float32, contents undefined. counts: items of each bin, at most. merges: whether any token has parts.
     """
 
     items: torch.Tensor
@@ -52,6 +54,7 @@ class Work:
     part_o: torch.Tensor
     part_ml: torch.Tensor
     counts: tuple[int, int]
+    merges: bool
 
     @classmethod
     def of(cls, plan: Plan, *, q_heads: int, head_dim: int, device: torch.device) -> Work:
@@ -65,7 +68,7 @@ class Work:
             items.to(device), torch.tensor(counts, dtype=torch.int32, device=device),
             torch.tensor(plan.part_begin, dtype=torch.int32, device=device),
             torch.empty((parts, q_heads, head_dim), dtype=torch.float32, device=device),
-            torch.empty((parts, q_heads, 2), dtype=torch.float32, device=device), counts,
+            torch.empty((parts, q_heads, 2), dtype=torch.float32, device=device), counts, plan.part_begin[-1] > 0,
         )
 
 

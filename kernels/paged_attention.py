@@ -25,7 +25,7 @@ import torch
 from . import merge_parts
 from .base import KernelError
 from .items import CHUNK
-from .jit import Arg, constexpr, dot, jit, tl
+from .jit import INTERPRETED, Arg, constexpr, dot, jit, tl
 from .merge_parts import fold, normalized
 from .paged import Score, Step, Work, visible
 
@@ -50,10 +50,10 @@ class Tiles:
     wide: Tile
 
 
-# Swept on an H200, bench/results/kernels_attention.json. EXTEND: many tokens a row. TREE: few tokens a row, many rows a
-# segment. EXACT: each warpgroup computes 64 rows by the same instructions in both bins.
-EXTEND = Tiles(Tile(16, 64, 2, 5), Tile(128, 128, 8, 5))
-TREE = Tiles(Tile(16, 64, 2, 5), Tile(64, 64, 4, 5))
+# Swept on an H200, bench/results/kernels_attention.json. EXACT: in both bins each warpgroup computes 64 rows by the
+# same instructions.
+FAST = Tiles(Tile(16, 64, 2, 5), Tile(128, 128, 8, 5))
+FP8 = Tiles(Tile(16, 64, 2, 7), Tile(128, 64, 8, 5))
 EXACT = Tiles(Tile(64, 64, 4, 5), Tile(128, 64, 8, 5))
 
 
@@ -91,6 +91,28 @@ def _values(pointer: Arg, at: Arg, inside: Arg, DIM: constexpr, WIDTH: constexpr
 
 
 @jit
+def _pairs(words: Arg) -> Arg:
+    """Two e4m3 in each int16 -> even and odd ones as float16, times 2**-8: sign, exponent and mantissa keep their bits.
+
+    No conversion, and a matrix instruction can take 16-bit words straight from shared memory, bytes it cannot.
+    """
+    if INTERPRETED:
+        even = (((words << 8) & -32768) | ((words << 7) & 0x3F80)).to(tl.float16, bitcast=True)
+        odd = ((words & -32768) | ((words >> 1) & 0x3F80)).to(tl.float16, bitcast=True)
+    else:
+        # The same on two words at once, which the compiler does not find.
+        even = tl.inline_asm_elementwise(
+            "{ .reg .b32 a, b; shl.b32 a, $1, 8; shl.b32 b, $1, 7; and.b32 a, a, 0x80008000; "
+            "and.b32 b, b, 0x3f803f80; or.b32 $0, a, b; }",
+            "=r,r", [words], dtype=tl.float16, is_pure=True, pack=2)
+        odd = tl.inline_asm_elementwise(
+            "{ .reg .b32 a, b; shr.u32 b, $1, 1; and.b32 a, $1, 0x80008000; and.b32 b, b, 0x3f803f80; "
+            "or.b32 $0, a, b; }",
+            "=r,r", [words], dtype=tl.float16, is_pure=True, pack=2)
+    return even, odd
+
+
+@jit
 def _seen(slots: Arg, row: Arg, DRAFT: constexpr) -> Arg:
     """Which slot each row of the tile sees."""
     low, high, draft_begin, draft_len, bits_low, bits_high = row
@@ -110,14 +132,16 @@ def _empty(M: constexpr, WIDTH: constexpr) -> Arg:
 
 @jit
 def _tiles(
-    acc: Arg, mass: Arg, top: Arg, total: Arg, query: Arg, k: Arg, v: Arg, k_scale: Arg, v_scale: Arg, table: Arg,
-    head: Arg, row: Arg, floor: Arg, end: Arg, scale: Arg, cap: Arg, first: Arg, last: Arg,
+    acc: Arg, mass: Arg, top: Arg, total: Arg, query: Arg, odd: Arg, k: Arg, v: Arg, k_scale: Arg, v_scale: Arg,
+    table: Arg, head: Arg,
+    row: Arg, floor: Arg, end: Arg, scale: Arg, cap: Arg, first: Arg, last: Arg,
     HKV: constexpr, PAGE: constexpr, DIM: constexpr, WIDTH: constexpr, N: constexpr, CHUNK: constexpr, CAP: constexpr,
-    DRAFT: constexpr, SCALED: constexpr, MASKED: constexpr,
+    DRAFT: constexpr, SCALED: constexpr, PAIRED: constexpr, MASKED: constexpr,
 ) -> Arg:
     """Tiles of N slots from `first` on, until `last`. Masked: slots outside [floor, end) are not read.
 
-    CHUNK > 0: where a chunk starts, what was accumulated is folded into `total`.
+    CHUNK > 0: where a chunk starts, what was accumulated is folded into `total`. PAIRED: k and v hold pairs, query, odd
+    and acc, total the even and the odd dimensions.
     """
     for start in tl.range(first, last, N):
         slots = start + tl.arange(0, N)
@@ -126,9 +150,13 @@ def _tiles(
         at = (pages.to(tl.int64) * HKV + head) * PAGE + slots % PAGE
         keys = _values(k, at, inside, DIM, WIDTH, MASKED)
         values = _values(v, at, inside, DIM, WIDTH, MASKED)
-        scores = dot(query, tl.trans(keys.to(query.dtype)))
+        if PAIRED:
+            even_keys, odd_keys = _pairs(keys)
+            scores = dot(query, tl.trans(even_keys)) + dot(odd, tl.trans(odd_keys))
+        else:
+            scores = dot(query, tl.trans(keys.to(query.dtype)))
         if SCALED:
-            scores *= tl.load(k_scale + at, mask=inside, other=0.0)[None, :]
+            scores *= tl.load(k_scale + at, mask=inside, other=0.0)[None, :] * (256.0 if PAIRED else 1.0)
         if CAP:
             # cap * tanh(score / cap) = cap - 2 cap / (1 + e**(2 score / cap)); cap carries a factor of log2 e.
             scores = cap - 2.0 * cap / (1.0 + tl.exp2(scores * scale * (2.0 * 1.4426950408889634 / cap)))
@@ -147,8 +175,13 @@ def _tiles(
         old = tl.exp2(top - base)
         mass = tl.fma(mass, old, tl.sum(weights, 1))
         if SCALED:
-            weights *= tl.load(v_scale + at, mask=inside, other=0.0)[None, :]
-        acc = acc * old[:, None] + dot(weights.to(query.dtype), values.to(query.dtype))
+            weights *= tl.load(v_scale + at, mask=inside, other=0.0)[None, :] * (256.0 if PAIRED else 1.0)
+        if PAIRED:
+            even_values, odd_values = _pairs(values)
+            acc = acc * old[:, None] + dot(weights.to(query.dtype), even_values)
+            total = total * old[:, None] + dot(weights.to(query.dtype), odd_values)
+        else:
+            acc = acc * old[:, None] + dot(weights.to(query.dtype), values.to(query.dtype))
         top = best
     return acc, mass, top, total
 
@@ -160,27 +193,29 @@ def _starts_chunk(slot: Arg, CHUNK: constexpr) -> Arg:
 
 @jit
 def _span(
-    acc: Arg, mass: Arg, top: Arg, total: Arg, query: Arg, k: Arg, v: Arg, k_scale: Arg, v_scale: Arg, table: Arg,
-    head: Arg, row: Arg, floor: Arg, end: Arg, full_low: Arg, full_high: Arg, scale: Arg, cap: Arg, first: Arg,
+    acc: Arg, mass: Arg, top: Arg, total: Arg, query: Arg, odd: Arg, k: Arg, v: Arg, k_scale: Arg, v_scale: Arg,
+    table: Arg, head: Arg,
+    row: Arg, floor: Arg, end: Arg, full_low: Arg, full_high: Arg, scale: Arg, cap: Arg, first: Arg,
     HKV: constexpr, PAGE: constexpr, DIM: constexpr, WIDTH: constexpr, N: constexpr, CHUNK: constexpr, CAP: constexpr,
-    DRAFT: constexpr, SCALED: constexpr, WINDOW: constexpr,
+    DRAFT: constexpr, SCALED: constexpr, PAIRED: constexpr, WINDOW: constexpr,
 ) -> Arg:
     """Slots [first, end): tiles in [full_low, full_high) are seen by every row and need no mask."""
     begin = first
     if WINDOW:
         begin = tl.minimum(first + (tl.maximum(full_low - first, 0) + N - 1) // N * N, end)
         acc, mass, top, total = _tiles(
-            acc, mass, top, total, query, k, v, k_scale, v_scale, table, head, row, floor, end, scale, cap, first,
-            begin, HKV, PAGE, DIM, WIDTH, N, CHUNK, CAP, DRAFT, SCALED, True,
+            acc, mass, top, total, query, odd, k, v, k_scale, v_scale, table, head, row, floor, end, scale, cap, first,
+            begin, HKV, PAGE, DIM, WIDTH, N, CHUNK, CAP, DRAFT, SCALED, PAIRED, True,
         )
     stop = begin + tl.maximum(tl.minimum(full_high, end) - begin, 0) // N * N
     acc, mass, top, total = _tiles(
-        acc, mass, top, total, query, k, v, k_scale, v_scale, table, head, row, floor, end, scale, cap, begin, stop,
-        HKV, PAGE, DIM, WIDTH, N, CHUNK, CAP, DRAFT, SCALED, False,
+        acc, mass, top, total, query, odd, k, v, k_scale, v_scale, table, head, row, floor, end, scale, cap, begin,
+        stop,
+        HKV, PAGE, DIM, WIDTH, N, CHUNK, CAP, DRAFT, SCALED, PAIRED, False,
     )
     return _tiles(
-        acc, mass, top, total, query, k, v, k_scale, v_scale, table, head, row, floor, end, scale, cap, stop, end,
-        HKV, PAGE, DIM, WIDTH, N, CHUNK, CAP, DRAFT, SCALED, True,
+        acc, mass, top, total, query, odd, k, v, k_scale, v_scale, table, head, row, floor, end, scale, cap, stop, end,
+        HKV, PAGE, DIM, WIDTH, N, CHUNK, CAP, DRAFT, SCALED, PAIRED, True,
     )
 
 
@@ -191,7 +226,7 @@ def _attend(
     table_width: Arg, scale: Arg, cap: Arg, window: Arg,
     G: constexpr, HKV: constexpr, PAGE: constexpr, DIM: constexpr, WIDTH: constexpr, M: constexpr, N: constexpr,
     CHUNK: constexpr, WINDOW: constexpr, CAP: constexpr, SINKS: constexpr, DRAFT: constexpr, SCALED: constexpr,
-    OVERLAP: constexpr,
+    PAIRED: constexpr, OVERLAP: constexpr,
 ) -> None:
     """One item and one KV head. Row m of the tile is token q_begin + m // G, query head head * G + m % G."""
     if OVERLAP:
@@ -206,8 +241,13 @@ def _attend(
     real = tokens < tl.load(item + 3)
     heads = tokens.to(tl.int64) * (HKV * G) + head * G + tl.arange(0, M) % G
     dims = tl.arange(0, WIDTH)
-    at = heads[:, None] * DIM + dims[None, :]
     inside = real[:, None] & (dims < DIM)[None, :]
+    if PAIRED:
+        at = heads[:, None] * (DIM * 2) + dims[None, :] * 2
+        odd = tl.load(q + at + 1, mask=inside, other=0.0).to(tl.float16)
+    else:
+        at = heads[:, None] * DIM + dims[None, :]
+        odd = 0
     query = tl.load(q + at, mask=inside, other=0.0)
     if SCALED and query.dtype == tl.bfloat16:
         # Every 8-bit value is a float16, and the hardware converts to that alone.
@@ -247,20 +287,28 @@ def _attend(
         start = first + (floor - first) // N * N
         if CHUNK:
             start = tl.maximum(first, tl.where(floor < 16384, floor // CHUNK * CHUNK, floor // 2048 * 2048))
+    total = tl.zeros([M, WIDTH], tl.float32)
+    if CHUNK:
+        total = _empty(M, WIDTH)
     # In exact mode the first tile starts a chunk: a sink is folded first, as is what lies there otherwise: nothing.
     acc, mass, top, total = _span(
-        acc, mass, top, _empty(M, WIDTH) if CHUNK else 0, query, k, v, k_scale, v_scale, table, head, row, floor, end,
-        full_low, full_high, scale, cap, start, HKV, PAGE, DIM, WIDTH, N, CHUNK, CAP, DRAFT, SCALED, WINDOW,
+        acc, mass, top, total, query, odd, k, v, k_scale, v_scale, table, head, row, floor, end,
+        full_low, full_high, scale, cap, start, HKV, PAGE, DIM, WIDTH, N, CHUNK, CAP, DRAFT, SCALED, PAIRED, WINDOW,
     )
     if CHUNK:
         acc, mass, top = fold(total[0], total[1], total[2], acc, mass, top)
 
     if flags & 4:
         tl.store(out + at, normalized(acc, mass).to(out.dtype.element_ty), mask=inside)
+        if PAIRED:
+            tl.store(out + at + 1, normalized(total, mass).to(out.dtype.element_ty), mask=inside)
     else:
         part = tl.load(part_begin + tokens, mask=real, other=0) + tl.load(item + 6)
         places = part.to(tl.int64) * (HKV * G) + head * G + tl.arange(0, M) % G
-        tl.store(part_o + places[:, None] * DIM + dims[None, :], acc, mask=inside)
+        moved = (places - heads)[:, None] * (DIM * 2 if PAIRED else DIM)
+        tl.store(part_o + at + moved, acc, mask=inside)
+        if PAIRED:
+            tl.store(part_o + at + moved + 1, total, mask=inside)
         tl.store(part_ml + places * 2, top, mask=real)
         tl.store(part_ml + places * 2 + 1, mass, mask=real)
 
@@ -277,13 +325,17 @@ def _launch(
     programs = work.counts[wide] * kv_heads
     if not programs:
         return
+    paired = k.dtype == torch.float8_e4m3fn and not exact
+    if paired:
+        k, v, dim = k.view(torch.int16), v.view(torch.int16), dim // 2
     _attend[(programs,)](
         q, k, v, score.k_scale, score.v_scale, score.sinks, out, work.part_o, work.part_ml, work.items[int(wide)],
         work.n_items[int(wide):], work.part_begin, step.rows, step.segments, step.block_table, step.q_slot, step.pos,
         step.draft_bits, step.block_table.stride(0), score.scale * LOG2E, score.soft_cap * LOG2E, score.window,
         G=q.shape[1] // kv_heads, HKV=kv_heads, PAGE=page, DIM=dim, WIDTH=_width(dim), M=tile.m, N=tile.n,
         CHUNK=CHUNK if exact else 0, WINDOW=score.window > 0, CAP=score.soft_cap > 0, SINKS=score.sinks is not None,
-        DRAFT=step.drafts, SCALED=score.k_scale is not None, OVERLAP=overlap,
+        DRAFT=step.drafts, SCALED=score.k_scale is not None,
+        PAIRED=paired, OVERLAP=overlap,
         num_warps=tile.warps, num_stages=tile.stages,
     )
 
@@ -291,14 +343,14 @@ def _launch(
 def attend(
     q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, step: Step, work: Work, score: Score,
     *, out: torch.Tensor | None = None, exact: bool = False, side: torch.cuda.Stream | None = None,
-    tiles: Tiles = TREE, overlap: bool = True,
+    tiles: Tiles = FAST, overlap: bool = True,
 ) -> torch.Tensor:
     """side: a second stream, on which the wide bin runs beside the narrow one. overlap: where one bin runs alone, the
     merge is set up meanwhile (programmatic dependent launch). Raises KernelError for shapes that do not fit together.
     """
     _check(q, k, v, step, score)
     out = torch.empty_like(q) if out is None else out
-    overlap = overlap and q.is_cuda and 0 in work.counts
+    overlap = overlap and q.is_cuda and work.merges and 0 in work.counts
     if side is None or 0 in work.counts:
         _launch(q, k, v, step, work, score, out, True, tiles.wide, exact, overlap)
         _launch(q, k, v, step, work, score, out, False, tiles.narrow, exact, overlap)
@@ -309,7 +361,8 @@ def attend(
             _launch(q, k, v, step, work, score, out, True, tiles.wide, exact)
         _launch(q, k, v, step, work, score, out, False, tiles.narrow, exact)
         main.wait_stream(side)
-    merge_parts.launch(work.part_o, work.part_ml, work.part_begin, out, overlap=overlap)
+    if work.merges:
+        merge_parts.launch(work.part_o, work.part_ml, work.part_begin, out, overlap=overlap)
     return out
 
 

@@ -109,17 +109,25 @@ def test_draft_tokens_see_their_own_branch(exact: bool, window: int) -> None:
     close(*run(DRAFTED, exact=exact, score=Score(0.125, window=window)))
 
 
-def test_eight_bit_keys_and_values_have_a_scale_for_each_slot_and_head() -> None:
+@pytest.mark.parametrize("exact", [False, True])
+@pytest.mark.parametrize("dtype", [torch.int8, torch.float8_e4m3fn])
+def test_eight_bit_keys_and_values_have_a_scale_for_each_slot_and_head(dtype: torch.dtype, exact: bool) -> None:
     torch.manual_seed(0)
     forest = Forest.of(FORESTS["three levels"], 16)
     q = torch.randn(forest.tokens, 4, 64, device=DEVICE)
     k, v = (torch.randint(-127, 128, (forest.pages, 2, 16, 64), device=DEVICE).to(torch.int8) for _ in range(2))
+    if dtype == torch.float8_e4m3fn:
+        k, v = ((x / 8.0).to(dtype) for x in (k, v))
     scales = [forest.pool(2, 1, torch.float32, DEVICE)[..., 0].abs() / 64 for _ in range(2)]
     step = Step.of(forest.rows, forest.segments, forest.block_table(DEVICE))
-    made = plan(forest.rows, forest.segments, Cut(groups=2, kv_heads=2, wide=64))
+    tiles = EXACT if exact else FAST
+    made = plan(forest.rows, forest.segments, Cut(
+        groups=2, kv_heads=2, narrow=tiles.narrow.m, wide=tiles.wide.m, exact=exact))
     work = Work.of(made, q_heads=4, head_dim=64, device=torch.device(DEVICE))
     score = Score(0.125, k_scale=scales[0], v_scale=scales[1])
-    close(attend(q, k, v, step, work, score, tiles=FAST), reference(q, k, v, step, score))
+    ours = attend(q, k, v, step, work, score, exact=exact, tiles=tiles)
+    expected = reference(q, k.float(), v.float(), step, score)
+    torch.testing.assert_close(ours, expected, rtol=2e-3, atol=2e-3)
 
 
 @pytest.mark.parametrize("programs", [1, 100])
