@@ -3,10 +3,11 @@
 
 PYTHON ?= python3
 PIP_ARGS ?=
+ARGS ?=
 VENV := .venv
 RUN := $(VENV)/bin/python
 
-.PHONY: demo test check bench soak clean
+.PHONY: demo test check bench soak bench-kernels kernel-report clean
 
 demo: $(VENV)/.run
 	$(RUN) examples/extract.py
@@ -21,6 +22,14 @@ check: $(VENV)/.test
 
 bench: $(VENV)/.test
 	$(RUN) -m bench
+
+# On a machine with a GPU.
+bench-kernels: $(VENV)/.test
+	$(RUN) -m bench.kernels $(ARGS)
+
+# Without one: compiles every kernel for sm_90 and reads the machine code.
+kernel-report: $(VENV)/.test
+	$(RUN) -m scripts.kernel_report $(ARGS)
 
 soak: $(VENV)/.test
 	$(RUN) -m pytest -m slow --timeout 1800

@@ -9,7 +9,18 @@ import numpy as np
 import numpy.typing as npt
 import torch
 
-from . import attention, copy_slots, embedding, gated_silu, gather_rows, linear, rms_norm, rope_write, sample
+from . import (
+    attention,
+    copy_slots,
+    embedding,
+    gated_silu,
+    gather_rows,
+    linear,
+    next_row,
+    rms_norm,
+    rope_write,
+    sample,
+)
 from .base import Device, Implementation, KernelError, Mode
 from .layout import Batch, PagedCache
 from .linear import Groups, Matrix
@@ -27,6 +38,7 @@ TABLE: tuple[Implementation, ...] = (
     *gather_rows.IMPLEMENTATIONS,
     *copy_slots.IMPLEMENTATIONS,
     *sample.IMPLEMENTATIONS,
+    *next_row.IMPLEMENTATIONS,
 )
 
 
@@ -45,6 +57,7 @@ class Kernels:
     gather_rows: Callable[[Tensor, Tensor], Tensor]
     copy_slots: Callable[[PagedCache, int, int, int], None]
     sample: Callable[[Tensor, npt.NDArray[np.int32], Picks], Draws]
+    next_row: Callable[[Tensor, Tensor, Tensor, Tensor, Tensor, Tensor, Tensor], None]
 
 
 def choose(op: str, device: Device, dtype: torch.dtype, mode: Mode) -> Implementation:

@@ -103,7 +103,8 @@ class Workspace:
             "tile_list": ((rows, tiles), torch.int32),
             "token_list": ((rows, vocabulary), torch.int32), "value_list": ((rows, vocabulary), torch.float32),
             "cut": ((rows,), torch.int32), "best": ((rows,), torch.float32), "listed": ((rows,), torch.int32),
-            "state": ((rows, tuning.rounds + 1, 4), torch.int64), "part": ((tuning.rounds, rows, blocks, tuning.pivots), torch.int64),
+            "state": ((rows, tuning.rounds + 1, 4), torch.int64),
+            "part": ((tuning.rounds, rows, blocks, tuning.pivots), torch.int64),
         }
         return cls(*(torch.empty(shape, dtype=dtype, device=device)
                      for shape, dtype in (shapes[field.name] for field in fields(cls))))

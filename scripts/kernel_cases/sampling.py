@@ -22,8 +22,8 @@ def _cases() -> tuple[Case, ...]:
         types = _types(scan.scan, logits)
         for raw in (True, False):
             cases.append(Case(
-                f"scan {logits} raw={raw}", scan.scan, types, {"RAW": raw, "BLOCK_TILES": launch.TUNED.block_tiles}, ALIGNED,
-                wide=("logits",),
+                f"scan {logits} raw={raw}", scan.scan, types,
+                {"RAW": raw, "BLOCK_TILES": launch.TUNED.block_tiles}, ALIGNED, wide=("logits",),
             ))
     lists = "*i32: raw_row tile_list token_list token_out nan_out; *fp32: value_list logprob_out; i32: capacity"
     for listed, flats in ((False, False), (True, False), (True, True)):

@@ -12,6 +12,8 @@ import torch
 from espalier.kernels import philox, sample
 from espalier.kernels.jit import Arg, constexpr, jit, tl
 from espalier.kernels.sampling import launch
+from espalier.kernels.sampling.edit import Edits, edit
+from espalier.kernels.sampling.edit import reference as edit_reference
 from espalier.kernels.sampling.pieces import key_of, uniform, value_of
 
 from .test_sample import masks_of, picks_of
@@ -155,3 +157,40 @@ def test_nan_is_flagged() -> None:
     )
     launch.draw(logits, torch.from_numpy(masks_of(np.ones((1, 100), bool))), columns, work, lists=False, flat=False)
     assert work.nan.tolist() == [0, 1]
+
+
+def edits_of(n: int, vocabulary: int, each: int) -> Edits:
+    torch.manual_seed(each)
+    tokens = torch.cat([torch.randperm(vocabulary)[:each] for _ in range(n)]).int()
+    count = torch.randint(0, 3, (n * each,), dtype=torch.int32)
+    return Edits(
+        begin=torch.arange(n + 1, dtype=torch.int32) * each, token=tokens, bias=torch.randn(n * each), count=count,
+        seen=torch.randint(0, 2, (n * each,), dtype=torch.int32), repetition=torch.tensor([1.0, 1.3])[:n],
+        frequency=torch.rand(n), presence=torch.rand(n),
+    )
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
+@pytest.mark.parametrize(("vocabulary", "each"), [(33, 0), (300, 200), (4099, 7)])
+def test_edits_are_the_references(dtype: torch.dtype, vocabulary: int, each: int) -> None:
+    logits, row = torch.randn(3, vocabulary).to(dtype), torch.tensor([2, 0], dtype=torch.int32)
+    edits = edits_of(2, vocabulary, each)
+    torch.testing.assert_close(edit(logits, row, edits), edit_reference(logits, row, edits))
+
+
+def test_no_bias_can_unmask_and_log_probabilities_stay_raw() -> None:
+    logits = torch.randn(1, 100)
+    columns = {name: getattr(picks_of(1, mask=1, temperature=0.0), name) for name in sample.Picks.__slots__}
+    made = launch.Columns.of(columns | {"flat": np.zeros(1, np.int32)}, logits.device)
+    work = launch.Workspace.allocate(1, 100, logits.device)
+    one = torch.ones(1)
+    edits = Edits(torch.tensor([0, 2], dtype=torch.int32), torch.tensor([5, 6], dtype=torch.int32),
+                  torch.tensor([1e9, 50.0]), torch.zeros(2, dtype=torch.int32), torch.zeros(2, dtype=torch.int32),
+                  one, 0 * one, 0 * one)
+    allowed = np.ones((1, 100), bool)
+    allowed[0, 5] = False
+    edited = edit(logits, made.row, edits)
+    launch.draw(edited, torch.from_numpy(masks_of(allowed)), made, work, lists=False, flat=False, raw_logits=logits,
+                raw_row=made.row)
+    assert work.token.tolist() == [6]
+    torch.testing.assert_close(work.logprob, logits.log_softmax(-1)[:, 6])

@@ -1,0 +1,83 @@
+"""What changes single logits before the mask: bias, repetition, frequency and presence penalties.
+
+edit: one program a (block, draw). Effect: edited[i] = float32 logits of row[i], and for each of its edits, which are
+[begin[i], begin[i + 1]) of the columns and name a token once:
+    x + bias; then, where the token was seen (count > 0, or seen = 1 for a token of the prompt), x / repetition if x > 0
+    else x * repetition; then - frequency * count - presence * (count > 0).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import torch
+
+from ..jit import Arg, constexpr, jit, tl
+
+Tensor = torch.Tensor
+BLOCK = 4096
+
+
+@dataclass(frozen=True, slots=True)
+class Edits:
+    """begin: [n + 1] int32. token, count, seen: [edits] int32. bias: [edits] float32. repetition (1 for none),
+    frequency, presence: [n] float32."""
+
+    begin: Tensor
+    token: Tensor
+    bias: Tensor
+    count: Tensor
+    seen: Tensor
+    repetition: Tensor
+    frequency: Tensor
+    presence: Tensor
+
+
+def reference(logits: Tensor, row: Tensor, edits: Edits) -> Tensor:
+    edited = logits[row.long()].float()
+    for i in range(len(row)):
+        repetition, frequency, presence = (float(x[i]) for x in (edits.repetition, edits.frequency, edits.presence))
+        for e in range(int(edits.begin[i]), int(edits.begin[i + 1])):
+            x, count = float(edited[i, edits.token[e]]) + float(edits.bias[e]), int(edits.count[e])
+            if count or edits.seen[e]:
+                x = x / repetition if x > 0 else x * repetition
+            edited[i, edits.token[e]] = x - frequency * count - presence * (count > 0)
+    return edited
+
+
+@jit
+def _edit(
+    logits: Arg, row: Arg, edited: Arg, begin: Arg, token: Arg, bias: Arg, count: Arg, seen: Arg, repetition: Arg,
+    frequency: Arg, presence: Arg, vocabulary: Arg, BLOCK: constexpr, EACH: constexpr,
+) -> None:
+    i = tl.program_id(1).to(tl.int64)
+    first = tl.program_id(0) * BLOCK
+    at = first + tl.arange(0, BLOCK)
+    source, target = logits + tl.load(row + i).to(tl.int64) * vocabulary, edited + i * vocabulary
+    tl.store(target + at, tl.load(source + at, mask=at < vocabulary).to(tl.float32), mask=at < vocabulary)
+    # The same addresses follow from other threads.
+    tl.debug_barrier()
+    again, often, once = tl.load(repetition + i), tl.load(frequency + i), tl.load(presence + i)
+    edit, end = tl.load(begin + i), tl.load(begin + i + 1)
+    while edit < end:
+        e = edit + tl.arange(0, EACH)
+        which = tl.load(token + e, mask=e < end, other=-1)
+        here = (which >= first) & (which < first + BLOCK)
+        times = tl.load(count + e, mask=here, other=0)
+        x = tl.load(source + which, mask=here, other=0.0).to(tl.float32) + tl.load(bias + e, mask=here, other=0.0)
+        met = (times > 0) | (tl.load(seen + e, mask=here, other=0) != 0)
+        x = tl.where(met, tl.where(x > 0, x / again, x * again), x)
+        x = x - often * times.to(tl.float32) - tl.where(times > 0, once, 0.0)
+        tl.store(target + which, x, mask=here)
+        edit += EACH
+
+
+def edit(logits: Tensor, row: Tensor, edits: Edits) -> Tensor:
+    """logits: [rows, vocabulary]. row: [n] int32. Returns [n, vocabulary] float32."""
+    vocabulary, n = logits.shape[1], row.shape[0]
+    edited = torch.empty((n, vocabulary), dtype=torch.float32, device=logits.device)
+    _edit[-(-vocabulary // BLOCK), n](
+        logits, row, edited, edits.begin, edits.token, edits.bias, edits.count, edits.seen, edits.repetition,
+        edits.frequency, edits.presence, vocabulary, BLOCK=BLOCK, EACH=128, num_warps=4,
+    )
+    return edited
