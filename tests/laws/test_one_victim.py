@@ -123,7 +123,7 @@ def schema(text: str) -> JsonSchema:
 BAD = {
     "no schema": Bad(InvalidConstraint, "nonsense", constraint=schema('{"type":"nonsense"}')),
     "no JSON": Bad(InvalidConstraint, constraint=schema('{"type":')),
-    "unsupported": Bad(UnsupportedKeyword, constraint=schema('{"unevaluatedProperties":false,"type":"object"}')),
+    "unsupported": Bad(UnsupportedKeyword, constraint=schema('{"pattern":"(a)\\\\1"}')),
     "unsatisfiable": Bad(Unsatisfiable, constraint=schema('{"type":"integer","minimum":3,"maximum":2}')),
     "too large": Bad(ConstraintTooLarge, constraint=Regex("(((a{99}b){99}c){99})")),
     "budget": Bad(BudgetTooSmall, "3 tokens", constraint=Regex("a{50}"), max_tokens=3),
