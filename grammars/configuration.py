@@ -11,13 +11,16 @@ import numpy as np
 
 from .arena import FULL, KEYS, Arena
 from .errors import ConstraintTooLarge
-from .masking import LOOKED, MARKED, REPORT, WORST, strike, walk
+from .masking import strike, walk
 from .rows import Row
-from .tables import FAR, Tables
+from .slicing import SlicedWalk
+from .stretches import LOOKED, MARKED, REPORT, SLOTS, WORST
+from .tables import DISTINCT, FAR, KIND, Tables
 from .vocabulary import Vocabulary
 from .walk import CROSSED, NODE, OPEN, QUEUE, REG, STATE, advance, nearest, next_bytes, only_text, settle
 
 NO_LIMIT = FAR << 10
+_UNMARKED = np.zeros((0, 2), np.int32)
 _FIRST_BUFFER = 1 << 11
 _FORCED_BYTES = 4096  # the longest forced text found in one go
 
@@ -90,7 +93,13 @@ class Explorer:
         self._threads = np.zeros((_FIRST_BUFFER, 5), np.int32)
         self._queue = np.zeros((QUEUE, 3), np.int32)
         self._notes = np.zeros(3, np.int64)
+        self._stretches = (np.zeros((vocabulary.longest + 2, 5), np.int32), np.zeros((SLOTS, 256), np.uint8),
+                           np.zeros((SLOTS + 1, 4), np.int32))
         self._offsets, self._crossed = (np.zeros(vocabulary.longest + 3, np.int64) for _ in range(2))
+        self._sliced: SlicedWalk | None = None
+        if not (tables.states[:, KIND] == DISTINCT).any():
+            self._sliced = SlicedWalk(self._tables, vocabulary, self._queue, self._offsets, self._crossed,
+                                      self._stretches)
         self._threads[0] = (start, 0, 0, 0, 0)
         self.start = self._intern(1)
 
@@ -184,8 +193,20 @@ class Explorer:
     def walk(self, configuration: Configuration, limit: int = NO_LIMIT, *, exact: bool = False) -> Walked:
         """The mask of a configuration over successors with U <= limit. exact: free keys written are heeded; without it
         the walk is of the configuration as if there were none, and the tokens that need a test are marked."""
+        if self._sliced is not None:
+            return self._walk_slices(self._sliced, configuration.threads, limit, exact)
         trie = self._vocabulary.trie
         return self._walk(configuration.threads, 0, len(trie.byte), limit, exact, False)
+
+    def _walk_slices(self, sliced: SlicedWalk, threads: Any, limit: int, exact: bool) -> Walked:
+        with self._lock:
+            mark = self._arena.mark()
+            words = np.zeros(self._vocabulary.words, np.uint32)
+            report = np.zeros(REPORT, np.int64)
+            self._retried(mark, lambda: sliced.run(self._arena.kernel, self._threads, threads, limit, int(exact), words,
+                                                   report))
+            self._arena.undo_to(mark)
+            return Walked(words, int(report[WORST]), int(report[LOOKED]), _UNMARKED, 0)
 
     def any_token(self, threads: Any, begin: int, end: int) -> bool:
         """Whether some token in the trie nodes [begin, end) can be read from `threads`."""
@@ -205,7 +226,7 @@ class Explorer:
                     self._threads[:count, OPEN] = 0
                 return int(walk(self._tables, self._arena.kernel, self._trie, self._threads, count, begin,
                                 end, limit, int(exact), words, marked, report, int(first_only), self._queue,
-                                self._offsets, self._crossed))
+                                self._offsets, self._crossed, *self._stretches))
 
             visited = self._retried(mark, work)
             self._arena.undo_to(mark)

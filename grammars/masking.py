@@ -7,6 +7,19 @@ from numba import types
 
 from .arena import ARENA_TYPE, FULL, KEYS, NODES, SETS, undo
 from .jit import kernel
+from .stretches import (
+    ALLOWED,
+    ELSEWHERE,
+    END,
+    LOOKED,
+    MARKED,
+    NOTES,
+    SLOTS,
+    WORST,
+    allow,
+    along_stretch,
+    enter_stretch,
+)
 from .tables import (
     BASE,
     COUNT_LOOP,
@@ -26,26 +39,8 @@ from .tables import PLAIN as FREE
 from .trie import TRIE_TYPE
 from .walk import CROSSED, NODE, OPEN, POPPED, REG, STATE, advance, glide, near, nearest, step
 
-# slots of a walk's `report`
-WORST, LOOKED, MARKED, ALLOWED, NOTES = 0, 1, 2, 3, 4  # from NOTES on: the notes of its steps (walk.py)
-REPORT = NOTES + 3
-
 _i8, _u1, _i44, _i8s = types.int64, types.uint8[::1], types.int32[:, ::1], types.int64[::1]
-_u4, _i4 = types.uint32[::1], types.int32[::1]
-
-
-@kernel(_i8(TRIE_TYPE, _i8, _u4, _i44, _i8, _i8))
-def _allow(trie, node, words, marked, marks, crossed):  # type: ignore[no-untyped-def]
-    """Sets the bits of the tokens that end at a node; lists them when `crossed` is not 0. Returns the marks."""
-    token = trie[3][node]
-    while token >= 0:
-        words[token >> 5] |= np.uint32(1) << np.uint32(token & 31)
-        if crossed > 0 and marks < marked.shape[0]:
-            marked[marks, 0] = token
-            marked[marks, 1] = crossed
-            marks += 1
-        token = trie[4][token]
-    return _i8(marks)
+_u4, _i4, _u11 = types.uint32[::1], types.int32[::1], types.uint8[:, ::1]
 
 
 @kernel(_i8(_i44, _i44, _i4, _i8s, TRIE_TYPE, _i44, _i8, _i8, _i8, _i8, _u4, _i44, _i8s))
@@ -72,24 +67,24 @@ def _loop(  # type: ignore[no-untyped-def]
             if cost <= limit and cost - below < FAR:
                 report[WORST] = max(report[WORST], cost)
                 report[ALLOWED] += 1
-                marks = _allow(trie, _i8(i), words, marked, _i8(marks), crossed)
+                marks = allow(trie, _i8(i), words, marked, _i8(marks), crossed)
         i += 1
     return _i8(marks)
 
 
 @kernel(_i8(TABLES_TYPE, ARENA_TYPE, TRIE_TYPE, _i44, _i8, _i8, _i8, _i8, _i8, _u4, _i44, _i8s, _i8, _i44, _i8s,
-               _i8s))
+               _i8s, _i44, _u11, _i44))
 def walk(  # type: ignore[no-untyped-def]
     tables, arena, trie, threads, count, begin, end, limit, exact, words, marked, report, first_only, queue, offsets,
-    crossed,
+    crossed, stretches, kinds, known,
 ):
     """Sets the bit of every token in the trie nodes [begin, end) that threads[:count] can read.
 
     The nodes are a whole subtree's children, and the threads stand before them. limit: the largest U that a successor
     may have. exact: heed the free keys written. marked[i] = (token, moves that only an exact test can judge).
     report: the largest U seen, frames looked into, tokens marked, tokens allowed, trouble. first_only: stop at one.
-    threads, queue, offsets, crossed: room to work in, the last two of the longest token and three more. Returns trie
-    nodes visited, -1 in trouble.
+    threads, queue, offsets, crossed, stretches, kinds, known: room to work in (stretches.py), offsets and crossed of
+    the longest token and three more. Returns trie nodes visited, -1 in trouble.
     """
     byte, depth, size, token = trie[0], trie[1], trie[2], trie[3]
     classes, go, states, rules, edges, distance = tables[0], tables[1], tables[2], tables[3], tables[5], tables[7]
@@ -100,7 +95,19 @@ def walk(  # type: ignore[no-untyped-def]
     above = depth[begin] - 1 if begin < end else 0
     offsets[1] = count
     i, visited, marks = begin, 0, 0
+    last = stretches.shape[0] - 1
+    stretches[last, END] = 0
+    known[SLOTS, 0] = SLOTS if first_only == 1 else 0
+    if enter_stretch(tables, arena, threads, _i8(0), count, begin, end, limit, exact, report, queue, _i8(0), stretches,
+                     kinds, known) < 0:
+        return _i8(-1)
     while i < end:
+        if stretches[last, END] > 0:
+            report[MARKED] = marks
+            i = along_stretch(trie, _i8(i), _i8(above), stretches, kinds, words, marked, report, offsets, crossed)
+            marks = report[MARKED]
+            if i >= end:
+                break
         visited += 1
         d = depth[i] - above
         low, high = offsets[d - 1], offsets[d]
@@ -135,13 +142,63 @@ def walk(  # type: ignore[no-untyped-def]
             if cost <= limit:
                 report[WORST] = max(report[WORST], cost)
                 report[ALLOWED] += 1
-                marks = _allow(trie, _i8(i), words, marked, _i8(marks), crossed[d])
+                marks = allow(trie, _i8(i), words, marked, _i8(marks), crossed[d])
                 if first_only == 1:
                     break
+        if enter_stretch(tables, arena, threads, _i8(high), _i8(top), _i8(i + 1), _i8(i + size[i]), limit, exact,
+                         report, queue, crossed[d], stretches, kinds, known) < 0:
+            return _i8(-1)
         i += 1
     report[LOOKED] = notes[POPPED]
     report[MARKED] = marks
     return _i8(visited)
+
+
+@kernel(_i8(TABLES_TYPE, ARENA_TYPE, TRIE_TYPE, _i44, _i44, _i8, _i8, _i8, _u4, _i44, _i8s, _i44))
+def read_node(tables, arena, trie, threads, parents, node, limit, exact, words, marked, report, queue):  # type: ignore[no-untyped-def]
+    """Moves `parents`, which stand before a node, into it: threads[:n], n is returned, -1 in trouble. Allows its token.
+    No free keys may be open or written."""
+    count = parents.shape[0]
+    for t in range(count):
+        for c in range(5):
+            threads[t, c] = parents[t, c]
+    end = step(tables, arena, threads, _i8(0), _i8(count), _i8(trie[0][node]), exact, queue, report[NOTES:])
+    if end < 0:
+        return _i8(-1)
+    for t in range(count, end):
+        for c in range(5):
+            threads[t - count, c] = threads[t, c]
+    left = _i8(end - count)
+    if left > 0 and trie[3][node] >= 0:
+        cost = nearest(tables, arena, threads, _i8(0), left, exact)
+        if cost <= limit:
+            report[WORST] = max(report[WORST], cost)
+            allow(trie, node, words, marked, _i8(0), _i8(0))
+    return left
+
+
+@kernel(_i8(TABLES_TYPE, ARENA_TYPE, TRIE_TYPE, _i44, _i44, _i4, _u1, _i8, _i8, _u4, _i44, _i8s, _i44, _i8s, _i8s, _i44,
+               _u11, _i44))
+def walk_nodes(  # type: ignore[no-untyped-def]
+    tables, arena, trie, threads, parents, nodes, kind, limit, exact, words, marked, report, queue, offsets, crossed,
+    stretches, kinds, known,
+):
+    """Like walk, for the subtrees of the nodes whose byte is ELSEWHERE in `kind`; `parents` stand before each.
+
+    Returns 0, -1 in trouble.
+    """
+    byte, size = trie[0], trie[2]
+    for i in nodes:
+        if kind[byte[i]] != ELSEWHERE:
+            continue
+        left = read_node(tables, arena, trie, threads, parents, _i8(i), limit, exact, words, marked, report, queue)
+        if left < 0:
+            return _i8(-1)
+        if left > 0 and size[i] > 1 and walk(
+                tables, arena, trie, threads, left, _i8(i + 1), _i8(i + size[i]), limit, exact, words, marked, report,
+                _i8(0), queue, offsets, crossed, stretches, kinds, known) < 0:
+            return _i8(-1)
+    return _i8(0)
 
 
 @kernel(_i8(TABLES_TYPE, ARENA_TYPE, _i44, _i8, _u1, _i8s, _i44, _i8, _u4, _i44, _i44, _i8s))
