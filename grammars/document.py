@@ -56,6 +56,11 @@ class Document:
             return value
         raise InvalidConstraint("a schema must be an object, true or false", keyword="schema", where=pointer_of(place))
 
+    @property
+    def split(self) -> bool:
+        """Some schema within has an `$id` of its own, so that references mean different things in different places."""
+        return any(place != "#" for place in self._bases)
+
     def child(self, place: str, *tokens: str) -> str:
         """The place below; the tokens must exist there."""
         for token in tokens:

@@ -17,6 +17,7 @@ from .json_text import JsonValue
 from .keywords import ANNOTATIONS, ASSERTIONS, BRANCHES, REFUSED, TYPES, check_form, is_idle, refuse
 from .limits import Meter
 from .negate import dependency, exclusive, implication, negation
+from .readings import Readings
 from .shape import Places
 
 
@@ -77,6 +78,16 @@ _MAX_NESTED_CHOICES = 40
 # Options of a union that are taken in all combinations, where what they evaluate matters.
 _MAX_COMBINED = 6
 
+# Unions smaller than this are multiplied out without a look at what excludes what.
+_LOOK_FROM = 64
+
+
+class Looping(InvalidConstraint):
+    """Met again while it is being decided which of its options overlap."""
+
+
+# Whether two schemas without branches exclude each other; False when in doubt.
+Apart = Callable[[str, str], bool]
 # Which of these options may overlap which, under the schema they stand in: index -> the later and earlier ones.
 Overlaps = Callable[[str, list[str]], dict[int, list[int]]]
 
@@ -84,11 +95,14 @@ Overlaps = Callable[[str, list[str]], dict[int, list[int]]]
 class Expander:
     """notes: unknown keywords met on the way, with their pointers."""
 
-    def __init__(self, document: Document, meter: Meter, *, strict: bool, overlaps: Overlaps) -> None:
+    def __init__(self, document: Document, meter: Meter, readings: Readings, *, strict: bool, overlaps: Overlaps,
+                 apart: Apart) -> None:
         self._document = document
         self._meter = meter
+        self._readings = readings
         self._strict = strict
         self._overlaps = overlaps
+        self._apart = apart
         self._parts_of: dict[str, list[_Part] | None] = {}
         self._known: dict[Places, tuple[Places, ...]] = {}
         self._negations: dict[str, str] = {}
@@ -125,8 +139,24 @@ class Expander:
                     f"the unions here multiply out to more than {self._meter.limits.alternatives} alternatives",
                     keyword="anyOf", where=pointer_of(places[0]), fix="Combine fewer unions with each other.")
             self._meter.states(0)
+            if made > _LOOK_FROM and self._excluded(rest.part, bases):
+                continue
+            if made > _LOOK_FROM and isinstance(rest.part, _Any) and self._implied(rest.part, seen):
+                stack.append((rest.rest, bases, seen, kinds, links))
+                continue
             stack.extend(self._one(rest, bases, seen, kinds, links))
         return tuple(found)
+
+    def _excluded(self, part: _Part | str, bases: Places) -> bool:
+        """A schema that one of those taken in excludes."""
+        return isinstance(part, str) and any(self._apart(base, part) for base in reversed(bases))
+
+    def _implied(self, union: _Any, seen: frozenset[str]) -> bool:
+        """One of the options reads like a schema that was taken in, so the union says nothing more."""
+        if self._document.unevaluated:
+            return False
+        mine = {self._readings.number(place) for place in seen}
+        return any(self._readings.number(place) in mine for place in union.places)
 
     def _one(self, todo: _Todo, bases: Places, seen: frozenset[str], kinds: frozenset[str],
              links: Links) -> list[_Branch]:
@@ -254,8 +284,8 @@ class Expander:
 
     def _one_of(self, place: str, options: list[str]) -> _Part:
         if place in self._choosing:
-            raise InvalidConstraint("this reference leads back to itself without an instance in between",
-                                    keyword="oneOf", where=pointer_of(place), fix="Break the loop.")
+            raise Looping("this reference leads back to itself without an instance in between", keyword="oneOf",
+                          where=pointer_of(place), fix="Break the loop.")
         if len(self._choosing) >= _MAX_NESTED_CHOICES:
             raise ConstraintTooLarge(f"oneOf is nested deeper than {_MAX_NESTED_CHOICES} levels", keyword="oneOf",
                                      where=pointer_of(place), fix="Use anyOf where branches cannot overlap.")

@@ -5,11 +5,12 @@ from __future__ import annotations
 from . import charset
 from .dfa import NOTHING, Dfa, bounded, combine, complement, intersect, literals
 from .document import Document, Link, pointer_of
-from .expand import Expander
+from .expand import Expander, Looping
 from .formats import REFUSED, STANDARD, format_dfa
 from .json_text import JsonValue, identity
 from .keywords import refuse
 from .limits import Meter
+from .readings import Readings
 from .regex import compile_regex
 from .shape import Located, Places, Shape, SomeItems, SomeProperty, shape_of
 from .strings import ANY_CHARACTERS
@@ -34,12 +35,15 @@ class Meaning:
     def __init__(self, document: Document, meter: Meter, *, strict: bool = False) -> None:
         self.document = document
         self.meter = meter
-        self._expander = Expander(document, meter, strict=strict, overlaps=self._overlaps)
+        self._readings = Readings(document)
+        self._expander = Expander(document, meter, self._readings, strict=strict, overlaps=self._overlaps,
+                                  apart=self._apart)
         self._strict = strict
         self._shapes: dict[Places, Shape] = {}
         self._patterns: dict[str, Dfa] = {}
         self._excluded: dict[str, Dfa] = {}  # by "pattern " or "format " and its text
         self._negations: dict[str, str] = {}
+        self._pairs: dict[tuple[str, str], bool] = {}
 
     @property
     def notes(self) -> tuple[str, ...]:
@@ -216,13 +220,23 @@ class Meaning:
                     found.setdefault(j, []).append(i)
         return found
 
+    def _apart(self, one: str, other: str) -> bool:
+        """Provably no value fits both schemas, their branches left out. While that is being found out: in doubt."""
+        if (one, other) not in self._pairs:
+            self._pairs[one, other] = False
+            self._pairs[one, other] = self._disjoint(self.shape((one,)), self.shape((other,)), 1)
+        return self._pairs[one, other]
+
     def _tags(self, shape: Shape) -> dict[str, frozenset[object]]:
         """Required properties with a finite set of values: what discriminates one object from another."""
         if shape.kinds != {"object"}:
             return {}
         tags: dict[str, frozenset[object]] = {}
         for name in shape.required:
-            listed = [inner.values for inner in self.shapes(self.member(shape, name))]
+            try:
+                listed = [inner.values for inner in self.shapes(self.member(shape, name))]
+            except Looping:
+                continue
             if all(values is not None for values in listed):
                 tags[name] = frozenset(identity(v) for values in listed for v in values or ())
         return tags
@@ -273,7 +287,21 @@ class Meaning:
     def _places_disjoint(self, mine: Places, theirs: Places, look: int) -> bool:
         if not (mine and theirs):
             return False
-        return all(self._disjoint(a, b, look) for a in self.shapes(mine) for b in self.shapes(theirs))
+        if any(self._opposed(a, b) or self._opposed(b, a) for a in mine for b in theirs):
+            return True
+        try:
+            return all(self._disjoint(a, b, look) for a in self.shapes(mine) for b in self.shapes(theirs))
+        except Looping:  # the answer would need itself
+            return False
+
+
+    def _opposed(self, one: str, other: str) -> bool:
+        """The other schema is `not` of a schema that reads like this one."""
+        schema = self.document.schema(other)
+        inside: object = schema.get("not") if isinstance(schema, dict) and len(schema) == 1 else None
+        if not isinstance(inside, Link):
+            return False
+        return self._readings.number(inside.place) == self._readings.number(one)
 
 
 def _within(count: int, least: int, most: int | None) -> bool:

@@ -75,6 +75,10 @@ TABLE: list[tuple[Any, list[Any], list[Any]]] = [
     # references that depend on the way
     (STRICT_TREE, [{"data": 1}, {"children": [{"data": 1}]}], [{"daat": 1}, {"children": [{"daat": 1}]}]),
     ({"$dynamicRef": "#x", "$defs": {"y": {"$dynamicAnchor": "x", "type": "string"}}}, ["a"], [1]),
+    ({"oneOf": [{"type": "null"},
+                *({"type": "object", "properties": {"c": {"$ref": "#"}, **more}, "required": ["c", *more]}
+                  for more in ({}, {"d": {"const": 1}}))]},
+     [None, {"c": None}, {"c": {"c": None}}], [{"c": None, "d": 1}]),
     # spellings of older drafts, without $schema
     ({"dependencies": {"a": ["b"], "b": {"minProperties": 2}}}, [{"a": 1, "b": 1}, {"c": 1}], [{"a": 1}, {"b": 1}]),
     ({"items": [INTEGER], "additionalItems": {"type": "string"}}, [[1, "a"], []], [["a"], [1, 1]]),
@@ -109,6 +113,17 @@ def test_an_older_draft_does_not_know_later_keywords(draft: str, schema: dict[st
     grammar = compile_constraint(JsonSchema(json.dumps(full)))
     assert [note.split(" ")[0] for note in grammar.notes] == ignored
     assert Naive(grammar).accepts("2")
+
+
+def test_unions_of_many_open_objects_are_pruned_to_what_can_differ() -> None:
+    """Five options with shared properties, each excluding the others: multiplied out these are millions."""
+    shared = {"env": {"type": "array", "items": INTEGER}, "name": {"type": "string"}, "port": INTEGER}
+    options = [{"type": "object", "properties": {**shared, key: {"type": "string"}}, "required": ["name", key]}
+               for key in "abcde"]
+    naive = Naive(compile_constraint(JsonSchema(json.dumps({"oneOf": options}))))
+    assert naive.accepts('{"env":[1],"name":"n","port":1,"a":"x"}')
+    assert not naive.accepts('{"name":"n","a":"x","b":"x"}')
+    assert naive.accepts('{"name":"n","a":"x","b":1}')
 
 
 def test_identifiers_of_draft_4_are_anchors() -> None:

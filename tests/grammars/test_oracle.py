@@ -5,11 +5,13 @@ from __future__ import annotations
 import json
 from itertools import permutations, product
 from random import Random
+from unittest.mock import patch
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from jsonschema import Draft202012Validator
 
+from espalier.grammars import expand
 from espalier.grammars.compile import compile_constraint
 from espalier.grammars.constraint import JsonSchema
 from espalier.grammars.errors import ConstraintError, Unsatisfiable
@@ -86,6 +88,18 @@ def _spellings(value: object) -> list[str]:
 @settings(max_examples=120, deadline=None)
 @given(SCHEMAS, DEFINITIONS, st.lists(VALUES, min_size=4, max_size=12))
 def test_valid_is_accepted_and_nothing_else(schema: object, definition: object, values: list[object]) -> None:
+    _check(schema, definition, values)
+
+
+@settings(max_examples=80, deadline=None)
+@given(SCHEMAS, DEFINITIONS, st.lists(VALUES, min_size=4, max_size=12))
+def test_pruning_of_unions_changes_nothing(schema: object, definition: object, values: list[object]) -> None:
+    """What large unions are pruned by, on small ones."""
+    with patch.object(expand, "_LOOK_FROM", 0):
+        _check(schema, definition, values)
+
+
+def _check(schema: object, definition: object, values: list[object]) -> None:
     if not isinstance(schema, dict):
         return
     full = {**schema, "$defs": {"d": definition}}
