@@ -53,7 +53,7 @@ class Tiles:
 # Swept on an H200, bench/results/kernels_attention.json. EXACT: in both bins each warpgroup computes 64 rows by the
 # same instructions.
 FAST = Tiles(Tile(16, 64, 2, 5), Tile(128, 128, 8, 5))
-FP8 = Tiles(Tile(16, 64, 2, 7), Tile(128, 64, 8, 5))
+FP8 = Tiles(Tile(16, 32, 1, 5), Tile(128, 64, 8, 5))
 EXACT = Tiles(Tile(64, 64, 4, 5), Tile(128, 64, 8, 5))
 
 
