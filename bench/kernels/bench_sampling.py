@@ -58,7 +58,7 @@ def sweep() -> Iterator[Case]:
     for warps in (2, 4, 8, 16):
         yield replace(plain, name=f"plain, settle warps {warps}", tuning=launch.Tuning(settle_warps=warps))
         yield replace(listed, name=f"k 50, list warps {warps}", tuning=launch.Tuning(list_warps=warps))
-    for pivots, rounds in ((8, 3), (16, 2), (4, 4), (8, 2)):
+    for pivots, rounds in ((8, 2), (8, 1), (8, 3), (4, 3), (16, 1)):
         for warps in (4, 8):
             yield replace(flat, name=f"flat, pivots {pivots} rounds {rounds} warps {warps}",
                           tuning=launch.Tuning(pivots=pivots, rounds=rounds, narrow_warps=warps))

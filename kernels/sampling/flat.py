@@ -1,12 +1,13 @@
 """Top-p or min-p without top-k: the threshold may lie anywhere among all tokens of a row.
 
-Each round reads the whole row once and sums the mass above PIVOTS values inside an interval that holds the threshold;
-the next round starts by choosing among those. The last pass sums for each tile what is kept for certain and lists the
-tokens in the last interval; the threshold is found in the list, and what it keeps joins the sums. Within a launch,
-programs of a row only read what earlier launches wrote, or add integers.
+An interval of values that holds it for certain is narrowed in rounds. Each reads the whole row once and sums the mass
+above PIVOTS values; then one program a row chooses among those. The first pivots lie where a sample of the tiles says,
+and evenly, in case it is wrong. The last pass sums for each tile what is kept for certain and lists the tokens in the
+last interval; the threshold is found in the list, and what it keeps joins the sums. Within a launch, programs of a row
+only read what earlier launches wrote, or add integers.
 
-state: [n, rounds + 1, 4] int64: low, high, mass above high, goal: mass at or above `low` reaches the goal, mass above
-`high` does not. part: [rounds, n, blocks, PIVOTS] int64. tile_kept: [n, tiles] int64.
+state: [n, 4] int64: low, high, mass above high, goal: mass at or above `low` reaches the goal, mass above `high` does
+not. pivots: [n, PIVOTS] int32 keys. part: [n, blocks, PIVOTS] int64. tile_kept: [n, tiles] int64.
 """
 
 from __future__ import annotations
@@ -18,17 +19,57 @@ from .settle import min_p_key
 
 
 @jit
-def keep_interval(at: Arg, low: Arg, high: Arg, above: Arg, goal: Arg, here: Arg) -> None:
-    tl.store(at, low.to(tl.int64), mask=here)
-    tl.store(at + 1, high.to(tl.int64), mask=here)
-    tl.store(at + 2, above, mask=here)
-    tl.store(at + 3, goal, mask=here)
+def keep_interval(at: Arg, low: Arg, high: Arg, above: Arg, goal: Arg) -> None:
+    tl.store(at, low.to(tl.int64))
+    tl.store(at + 1, high.to(tl.int64))
+    tl.store(at + 2, above)
+    tl.store(at + 3, goal)
+
+
+@jit
+def evenly(low: Arg, high: Arg, j: Arg, COUNT: constexpr) -> Arg:
+    """The key of the j-th of COUNT values between those of two keys, in (low, high]."""
+    a, b = value_of(low), value_of(high)
+    key = key_of(a + (b - a) * ((j + 1).to(tl.float32) / (COUNT + 1)))
+    return tl.minimum(tl.maximum(key, tl.minimum(low, 2147483646) + 1), high)
+
+
+@jit
+def guess(
+    logits: Arg, mask: Arg, vocabulary: Arg, words: Arg, tiles: Arg, share: Arg, low: Arg, high: Arg, top: Arg,
+    scale: Arg, SAMPLE: constexpr,
+) -> Arg:
+    """Of SAMPLE tiles, spread over the row: values above which a little more and a little less than `share` of their
+    mass lies. What it says need not be so."""
+    s = tl.arange(0, SAMPLE)
+    tile = tl.where(tiles > SAMPLE, s * tiles // SAMPLE, s)
+    x0 = allowed_quarter(logits, mask, tile, vocabulary, words, 0)
+    x1 = allowed_quarter(logits, mask, tile, vocabulary, words, 1)
+    x2 = allowed_quarter(logits, mask, tile, vocabulary, words, 2)
+    x3 = allowed_quarter(logits, mask, tile, vocabulary, words, 3)
+    m0, m1, m2, m3 = mass_of(x0, top, scale), mass_of(x1, top, scale), mass_of(x2, top, scale), mass_of(x3, top, scale)
+    total = tl.sum(tl.sum((m0 + m1) + (m2 + m3), 1), 0)
+    # Three standard deviations where a sample of 8,192 tokens of normal logits is half masked.
+    more, less = (share + 0.025) * total, (share - 0.025) * total
+    a, b, c, d = low, high, low, high
+    for _ in range(10):
+        at, to = (a + b) * 0.5, (c + d) * 0.5
+        first = tl.where(x0 >= at, m0, 0.0) + tl.where(x1 >= at, m1, 0.0)
+        first += tl.where(x2 >= at, m2, 0.0) + tl.where(x3 >= at, m3, 0.0)
+        second = tl.where(x0 >= to, m0, 0.0) + tl.where(x1 >= to, m1, 0.0)
+        second += tl.where(x2 >= to, m2, 0.0) + tl.where(x3 >= to, m3, 0.0)
+        wide = tl.sum(tl.sum(first, 1), 0) >= more
+        near = tl.sum(tl.sum(second, 1), 0) >= less
+        a, b = tl.where(wide, at, a), tl.where(wide, b, at)
+        c, d = tl.where(near, to, c), tl.where(near, d, to)
+    return a, d
 
 
 @jit
 def start(
-    flat: Arg, temperature: Arg, top_p: Arg, min_p: Arg, tile_best: Arg, tile_mass: Arg, best_out: Arg,
-    state: Arg, listed: Arg, vocabulary: Arg, tiles: Arg, TILES: constexpr, ROUNDS: constexpr,
+    logits: Arg, masks: Arg, row: Arg, mask: Arg, flat: Arg, temperature: Arg, top_p: Arg, min_p: Arg, tile_best: Arg,
+    tile_mass: Arg, best_out: Arg, state: Arg, pivots: Arg, listed: Arg, vocabulary: Arg, words: Arg, tiles: Arg,
+    TILES: constexpr, PIVOTS: constexpr, SAMPLE: constexpr,
 ) -> None:
     """Bounds the threshold: what lies below `low` has at most the mass that top-p leaves out."""
     i = tl.program_id(0).to(tl.int64)
@@ -39,7 +80,8 @@ def start(
     tile = tl.arange(0, TILES)
     tile_top = tl.load(tile_best + i * tiles + tile, mask=tile < tiles, other=float("-inf"))
     best = tl.max(tile_top, 0)
-    width = tl.load(tile_mass + i * tiles + tile, mask=tile < tiles, other=0.0) * mass_of(tile_top, finite(best), scale)
+    top = finite(best)
+    width = tl.load(tile_mass + i * tiles + tile, mask=tile < tiles, other=0.0) * mass_of(tile_top, top, scale)
     total = tl.sum(tl.where(tile_top > float("-inf"), fixed(width), 0), 0)
     left_out = (1.0 - p) * total.to(tl.float32) / 1099511627776.0
     # A little lower than the bound, for what rounding took from the sums.
@@ -49,61 +91,32 @@ def start(
     if p >= 1.0:
         low = tl.maximum(tl.minimum(min_p_key(best, t, tl.load(min_p + i)), high), lowest_key())
         high = low
-    at = state + i * (ROUNDS + 1) * 4
-    keep_interval(at, low, high, total * 0, goal_of(p, total), True)
+    j = tl.arange(0, PIVOTS)
+    keys = evenly(low, high, j - PIVOTS // 2, PIVOTS // 2)
+    if low < high:
+        source = logits + tl.load(row + i).to(tl.int64) * vocabulary
+        allow = masks + tl.load(mask + i).to(tl.int64) * words
+        a, b = guess(source, allow, vocabulary, words, tiles, p, value_of(low), top, top, scale, SAMPLE)
+        near = key_of(a + (b - a) * (j.to(tl.float32) / (PIVOTS // 2 - 1)))
+        near = tl.minimum(tl.maximum(near, tl.minimum(low, 2147483646) + 1), high)
+        keys = tl.where(j < PIVOTS // 2, near, keys)
+    tl.store(pivots + i * PIVOTS + j, keys)
+    keep_interval(state + i * 4, low, high, total * 0, goal_of(p, total))
     tl.store(best_out + i, best)
     tl.store(listed + i, 0)
 
 
 @jit
-def pivot(low: Arg, high: Arg, j: Arg, PIVOTS: constexpr) -> Arg:
-    """The key of the j-th of PIVOTS values between those of two keys, in (low, high]."""
-    a, b = value_of(low), value_of(high)
-    key = key_of(a + (b - a) * ((j + 1).to(tl.float32) / (PIVOTS + 1)))
-    return tl.minimum(tl.maximum(key, tl.minimum(low, 2147483646) + 1), high)
-
-
-@jit
-def interval(
-    state: Arg, part: Arg, i: Arg, n: Arg, blocks: Arg, ROUND: constexpr, ROUNDS: constexpr, BLOCKS: constexpr,
-    PIVOTS: constexpr,
-) -> Arg:
-    """(low, high, above, goal) at the start of a round, from the sums of the round before it."""
-    before = ROUND - 1 if ROUND > 0 else 0
-    at = state + (i * (ROUNDS + 1) + before) * 4
-    low, high = tl.load(at).to(tl.int32), tl.load(at + 1).to(tl.int32)
-    above, goal = tl.load(at + 2), tl.load(at + 3)
-    if ROUND > 0:
-        b = tl.arange(0, BLOCKS)[:, None]
-        j = tl.arange(0, PIVOTS)
-        sums = tl.load(
-            part + ((before * n + i) * blocks + b) * PIVOTS + j[None, :], mask=b < blocks, other=0,
-        )
-        reached = tl.sum(sums, 0)
-        keys = pivot(low, high, j, PIVOTS)
-        enough = reached >= goal
-        new_low = tl.maximum(low, tl.max(tl.where(enough, keys, low), 0))
-        over = tl.min(tl.where(enough, high, keys - 1), 0)
-        above = tl.maximum(above, tl.max(tl.where(enough, above, reached), 0))
-        low, high = new_low, tl.maximum(over, new_low)
-    return low, high, above, goal
-
-
-@jit
 def narrow(
-    logits: Arg, masks: Arg, row: Arg, mask: Arg, flat: Arg, temperature: Arg, best: Arg, state: Arg, part: Arg,
-    n: Arg, vocabulary: Arg, words: Arg, blocks: Arg,
-    BLOCK_TILES: constexpr, BLOCKS: constexpr, PIVOTS: constexpr, ROUND: constexpr, ROUNDS: constexpr,
+    logits: Arg, masks: Arg, row: Arg, mask: Arg, flat: Arg, temperature: Arg, best: Arg, state: Arg, pivots: Arg,
+    part: Arg, vocabulary: Arg, words: Arg, blocks: Arg, BLOCK_TILES: constexpr, PIVOTS: constexpr,
 ) -> None:
-    """One program a (draw, block)."""
+    """One program a (block, draw). Effect: part = its masses at or above each pivot."""
     i = tl.program_id(1).to(tl.int64)
     block = tl.program_id(0)
     if tl.load(flat + i) == 0:
         return
-    low, high, above, goal = interval(state, part, i, n, blocks, ROUND, ROUNDS, BLOCKS, PIVOTS)
-    if ROUND > 0:
-        keep_interval(state + (i * (ROUNDS + 1) + ROUND) * 4, low, high, above, goal, block == 0)
-    if low == high:
+    if tl.load(state + i * 4) == tl.load(state + i * 4 + 1):
         return
     tile = block * BLOCK_TILES + tl.arange(0, BLOCK_TILES)
     source = logits + tl.load(row + i).to(tl.int64) * vocabulary
@@ -117,11 +130,45 @@ def narrow(
     top = finite(tl.load(best + i))
     m0, m1, m2, m3 = mass_of(x0, top, scale), mass_of(x1, top, scale), mass_of(x2, top, scale), mass_of(x3, top, scale)
     for j in tl.static_range(PIVOTS):
-        at = value_of(pivot(low, high, (low & 0) + j, PIVOTS))
+        at = value_of(tl.load(pivots + i * PIVOTS + j))
         first = tl.where(x0 >= at, m0, 0.0) + tl.where(x1 >= at, m1, 0.0)
         second = tl.where(x2 >= at, m2, 0.0) + tl.where(x3 >= at, m3, 0.0)
         reached = fixed(tl.sum(tl.sum(first + second, 1), 0))
-        tl.store(part + ((ROUND * n + i) * blocks + block) * PIVOTS + j, reached)
+        tl.store(part + (i * blocks + block) * PIVOTS + j, reached)
+
+
+@jit
+def decide(
+    flat: Arg, temperature: Arg, min_p: Arg, best_of: Arg, state: Arg, pivots: Arg, part: Arg, blocks: Arg,
+    BLOCKS: constexpr, PIVOTS: constexpr, LAST: constexpr,
+) -> None:
+    """One program a draw. Effect: the interval and the pivots of the next round; min-p applied after the last."""
+    i = tl.program_id(0).to(tl.int64)
+    if tl.load(flat + i) == 0:
+        return
+    low, high = tl.load(state + i * 4).to(tl.int32), tl.load(state + i * 4 + 1).to(tl.int32)
+    above, goal = tl.load(state + i * 4 + 2), tl.load(state + i * 4 + 3)
+    j = tl.arange(0, PIVOTS)
+    if low < high:
+        b = tl.arange(0, BLOCKS)[:, None]
+        sums = tl.load(part + (i * blocks + b) * PIVOTS + j[None, :], mask=b < blocks, other=0)
+        reached = tl.sum(sums, 0)
+        keys = tl.load(pivots + i * PIVOTS + j)
+        enough = reached >= goal
+        over = tl.min(tl.where(enough, high, keys - 1), 0)
+        above = tl.maximum(above, tl.max(tl.where(enough, above, reached), 0))
+        low = tl.maximum(low, tl.max(tl.where(enough, keys, low), 0))
+        high = tl.maximum(over, low)
+    if LAST:
+        best = tl.load(best_of + i)
+        floor = min_p_key(best, tl.load(temperature + i), tl.load(min_p + i))
+        low = tl.maximum(low, tl.minimum(floor, key_of(best)))
+        high = tl.maximum(high, low)
+    else:
+        tl.store(pivots + i * PIVOTS + j, evenly(low, high, j, PIVOTS))
+    # Every thread has read the state before one of them changes it.
+    tl.debug_barrier()
+    keep_interval(state + i * 4, low, high, above, goal)
 
 
 @jit
@@ -143,10 +190,9 @@ def certain(x: Arg, low: Arg, high: Arg, single: Arg, top: Arg, scale: Arg) -> A
 
 @jit
 def collect(
-    logits: Arg, masks: Arg, row: Arg, mask: Arg, flat: Arg, temperature: Arg, min_p: Arg, best_of: Arg, state: Arg,
-    part: Arg, listed: Arg, token_list: Arg, value_list: Arg, tile_kept: Arg, n: Arg, vocabulary: Arg, words: Arg,
-    tiles: Arg, blocks: Arg, capacity: Arg,
-    BLOCK_TILES: constexpr, BLOCKS: constexpr, PIVOTS: constexpr, ROUNDS: constexpr,
+    logits: Arg, masks: Arg, row: Arg, mask: Arg, flat: Arg, temperature: Arg, best_of: Arg, state: Arg, listed: Arg,
+    token_list: Arg, value_list: Arg, tile_kept: Arg, vocabulary: Arg, words: Arg, tiles: Arg, capacity: Arg,
+    BLOCK_TILES: constexpr,
 ) -> None:
     """Effect: tile_kept = the mass above the last interval; lists the tokens in it, in no order: only integer sums over
     the list follow."""
@@ -154,13 +200,10 @@ def collect(
     block = tl.program_id(0)
     if tl.load(flat + i) == 0:
         return
-    low, high, above, goal = interval(state, part, i, n, blocks, ROUNDS, ROUNDS, BLOCKS, PIVOTS)
     t = tl.load(temperature + i)
     scale = 1.4426950408889634 / tl.where(t == 0.0, 1.0, t)
+    low, high = tl.load(state + i * 4).to(tl.int32), tl.load(state + i * 4 + 1).to(tl.int32)
     best = tl.load(best_of + i)
-    low = tl.maximum(low, tl.minimum(min_p_key(best, t, tl.load(min_p + i)), key_of(best)))
-    high = tl.maximum(high, low)
-    keep_interval(state + (i * (ROUNDS + 1) + ROUNDS) * 4, low, high, above, goal, block == 0)
     tile = block * BLOCK_TILES + tl.arange(0, BLOCK_TILES)
     source = logits + tl.load(row + i).to(tl.int64) * vocabulary
     allow = masks + tl.load(mask + i).to(tl.int64) * words
@@ -183,15 +226,14 @@ def collect(
 @jit
 def finish(
     flat: Arg, temperature: Arg, best_of: Arg, state: Arg, listed: Arg, token_list: Arg, value_list: Arg,
-    tile_kept: Arg, cut: Arg, tiles: Arg, capacity: Arg, CHUNK: constexpr, ROUNDS: constexpr,
+    tile_kept: Arg, cut: Arg, tiles: Arg, capacity: Arg, CHUNK: constexpr,
 ) -> None:
     """Effect: cut[i] = the key of the threshold; the masses of listed tokens at or above it are added to tile_kept."""
     i = tl.program_id(0).to(tl.int64)
     if tl.load(flat + i) == 0:
         return
-    at = state + (i * (ROUNDS + 1) + ROUNDS) * 4
-    low, high = tl.load(at).to(tl.int32), tl.load(at + 1).to(tl.int32)
-    above, goal = tl.load(at + 2), tl.load(at + 3)
+    low, high = tl.load(state + i * 4).to(tl.int32), tl.load(state + i * 4 + 1).to(tl.int32)
+    above, goal = tl.load(state + i * 4 + 2), tl.load(state + i * 4 + 3)
     best, t = tl.load(best_of + i), tl.load(temperature + i)
     scale = 1.4426950408889634 / tl.where(t == 0.0, 1.0, t)
     count = tl.load(listed + i)

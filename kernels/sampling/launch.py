@@ -1,6 +1,6 @@
 """The launches of one step's draws: workspace, columns on the device, the order of the passes.
 
-Plain draws and draws with top-k take two launches (scan, settle); top-p or min-p without top-k six more. The
+Plain draws and draws with top-k take two launches (scan, settle); top-p or min-p without top-k seven more. The
 host knows which are needed from the parameters alone, so nothing waits for the device and all of it can be captured.
 """
 
@@ -22,6 +22,8 @@ from .settle import settle
 Tensor = torch.Tensor
 
 CHUNK = 1024
+# Tiles from which the first pivots of a flat draw are guessed: 8,192 tokens fit in the registers of a program.
+SAMPLE = 128
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,7 +33,7 @@ class Tuning:
 
     block_tiles: int = 64
     pivots: int = 8
-    rounds: int = 3
+    rounds: int = 2
     scan_warps: int = 4
     narrow_warps: int = 4
     settle_warps: int = 4
@@ -91,6 +93,7 @@ class Workspace:
     best: Tensor
     listed: Tensor
     state: Tensor
+    pivots: Tensor
     part: Tensor
 
     @classmethod
@@ -103,8 +106,8 @@ class Workspace:
             "tile_list": ((rows, tiles), torch.int32),
             "token_list": ((rows, vocabulary), torch.int32), "value_list": ((rows, vocabulary), torch.float32),
             "cut": ((rows,), torch.int32), "best": ((rows,), torch.float32), "listed": ((rows,), torch.int32),
-            "state": ((rows, tuning.rounds + 1, 4), torch.int64),
-            "part": ((tuning.rounds, rows, blocks, tuning.pivots), torch.int64),
+            "state": ((rows, 4), torch.int64), "pivots": ((rows, tuning.pivots), torch.int32),
+            "part": ((rows, blocks, tuning.pivots), torch.int64),
         }
         return cls(*(torch.empty(shape, dtype=dtype, device=device)
                      for shape, dtype in (shapes[field.name] for field in fields(cls))))
@@ -152,25 +155,27 @@ def _cut_flat(logits: Tensor, masks: Tensor, columns: Columns, work: Workspace, 
     """Fills `cut` of the flat draws."""
     vocabulary, words, n = logits.shape[1], masks.shape[1], columns.row.shape[0]
     tiles, blocks, tiles_padded, blocks_padded = _sizes(vocabulary, tuning)
+    where = (logits, masks, columns.row, columns.mask, columns.flat, columns.temperature)
     flats.start[(n,)](
-        columns.flat, columns.temperature, columns.top_p, columns.min_p, work.tile_best, work.tile_mass,
-        work.best, work.state, work.listed, vocabulary, tiles, TILES=tiles_padded, ROUNDS=tuning.rounds, num_warps=4,
+        *where, columns.top_p, columns.min_p, work.tile_best, work.tile_mass, work.best, work.state, work.pivots,
+        work.listed, vocabulary, words, tiles, TILES=tiles_padded, PIVOTS=tuning.pivots, SAMPLE=SAMPLE, num_warps=8,
     )
-    shape = {"BLOCK_TILES": tuning.block_tiles, "BLOCKS": blocks_padded, "PIVOTS": tuning.pivots,
-             "ROUNDS": tuning.rounds, "num_warps": tuning.narrow_warps}
-    where = (logits, masks, columns.row, columns.mask, columns.flat)
     for done in range(tuning.rounds):
         flats.narrow[blocks, n](
-            *where, columns.temperature, work.best, work.state, work.part, n, vocabulary, words, blocks,
-            ROUND=done, **shape,
+            *where, work.best, work.state, work.pivots, work.part, vocabulary, words, blocks,
+            BLOCK_TILES=tuning.block_tiles, PIVOTS=tuning.pivots, num_warps=tuning.narrow_warps,
+        )
+        flats.decide[(n,)](
+            columns.flat, columns.temperature, columns.min_p, work.best, work.state, work.pivots, work.part, blocks,
+            BLOCKS=blocks_padded, PIVOTS=tuning.pivots, LAST=done == tuning.rounds - 1, num_warps=1,
         )
     flats.collect[blocks, n](
-        *where, columns.temperature, columns.min_p, work.best, work.state, work.part, work.listed, work.token_list,
-        work.value_list, work.tile_kept, n, vocabulary, words, tiles, blocks, vocabulary, **shape,
+        *where, work.best, work.state, work.listed, work.token_list, work.value_list, work.tile_kept, vocabulary,
+        words, tiles, vocabulary, BLOCK_TILES=tuning.block_tiles, num_warps=tuning.narrow_warps,
     )
     flats.finish[(n,)](
         columns.flat, columns.temperature, work.best, work.state, work.listed, work.token_list, work.value_list,
-        work.tile_kept, work.cut, tiles, vocabulary, CHUNK=CHUNK, ROUNDS=tuning.rounds, num_warps=4,
+        work.tile_kept, work.cut, tiles, vocabulary, CHUNK=CHUNK, num_warps=4,
     )
 
 

@@ -45,7 +45,7 @@ def masks_of(n: int, vocabulary: int, rng: np.random.Generator) -> npt.NDArray[n
 
 def check_references(report: Report) -> None:
     rng = np.random.default_rng(int(torch.randint(1 << 30, ())))
-    n = 16
+    n = 8
     masks = masks_of(n, VOCABULARY, rng)
     for dtype in (torch.float32, torch.bfloat16):
         logits = (torch.randn(n, VOCABULARY, device="cuda") * 2).to(dtype)

@@ -32,18 +32,18 @@ def _cases() -> tuple[Case, ...]:
             {**SHAPE, "CHUNK": launch.CHUNK, "FLAT": flats, "LISTS": listed, "RAW": True}, (*ALIGNED, "capacity"),
             warps=launch.TUNED.list_warps if listed else launch.TUNED.settle_warps,
         ))
-    more = "*fp32: best best_out best_of value_list; *i64: state part; *i32: listed token_list; i32: n capacity"
-    rounds = {"ROUNDS": launch.TUNED.rounds}
-    block = {"BLOCK_TILES": launch.TUNED.block_tiles, "BLOCKS": 32, "PIVOTS": launch.TUNED.pivots, **rounds}
-    for name, kernel, constants in (
-        ("start", flat.start, {"TILES": 2048, **rounds}), ("narrow 0", flat.narrow, {**block, "ROUND": 0}),
-        ("narrow 2", flat.narrow, {**block, "ROUND": 2}), ("collect", flat.collect, block),
-        ("finish", flat.finish, {"CHUNK": launch.CHUNK, **rounds}),
+    more = "*fp32: best best_out best_of value_list; *i64: state part; *i32: pivots listed token_list; i32: capacity"
+    pivots, block = {"PIVOTS": launch.TUNED.pivots}, {"BLOCK_TILES": launch.TUNED.block_tiles}
+    for name, kernel, constants, warps in (
+        ("start", flat.start, {"TILES": 2048, "SAMPLE": launch.SAMPLE, **pivots}, 8),
+        ("narrow", flat.narrow, {**block, **pivots}, 4), ("collect", flat.collect, block, 4),
+        ("decide", flat.decide, {"BLOCKS": 32, "LAST": False, **pivots}, 1),
+        ("finish", flat.finish, {"CHUNK": launch.CHUNK}, 4),
     ):
         types = _types(kernel, "fp32", more)
         cases.append(Case(
-            f"flat {name}", kernel, types, constants, (*ALIGNED, "capacity", "n"),
-            wide=("logits",) if name in ("narrow 0", "narrow 2", "collect") else (),
+            f"flat {name}", kernel, types, constants, (*ALIGNED, "capacity"), warps,
+            wide=("logits",) if name in ("narrow", "collect") else (),
         ))
     return tuple(cases)
 
