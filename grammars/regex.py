@@ -1,7 +1,7 @@
 """A regular expression becomes a deterministic automaton over code points: for the whole text, or as a search.
 
-Look-ahead and word boundaries are exact: a thread of the simulation carries, beside its place, the look-aheads that it
-still owes, each as a state of its own automaton.
+Look-around and word boundaries are exact: a thread of the simulation carries, beside its place, the look-aheads that it
+still owes, each as a state of its own automaton; the automata of look-behinds run along with the text.
 """
 
 from __future__ import annotations
@@ -20,12 +20,14 @@ from .regex_syntax import Alternatives, Assertion, Chars, Look, Node, Repeat, Se
 @dataclass(slots=True)
 class _Nfa:
     """Numbered places. chars[s]: (set, target); empty[s]: moves without a character, under a condition ('' for none;
-    'start', 'end', 'boundary', 'inside', or the number of a look-ahead). looks: two automata for each look-ahead, the
-    first for the start of the text, the second for later places."""
+    'start', 'end', 'boundary', 'inside', the number of a look-ahead, or -1 - that of a look-behind). looks: two
+    automata for each look-ahead, the first for the start of the text, the second for later places. behinds: the texts
+    that end in what must have come before."""
 
     chars: list[list[tuple[Ranges, int]]] = field(default_factory=list)
     empty: list[list[tuple[str | int, int]]] = field(default_factory=list)
     looks: list[tuple[Dfa, bool]] = field(default_factory=list)
+    behinds: list[tuple[Dfa, bool]] = field(default_factory=list)
     boundaries: bool = False
 
     def place(self) -> int:
@@ -37,8 +39,10 @@ class _Nfa:
 # A thread: its place, and the look-aheads it owes as (look-ahead, state of its automaton).
 _Owed = frozenset[tuple[int, int]]
 _Thread = tuple[int, _Owed]
-# The state of the simulation: at the start of the text?, was the last character a word character?, the threads.
-_Simulation = tuple[bool, bool, frozenset[_Thread]]
+# What came before: at the start of the text?, was the last character a word character?, the states of the look-behinds.
+_Past = tuple[bool, bool, tuple[int, ...]]
+# The state of the simulation.
+_Simulation = tuple[_Past, frozenset[_Thread]]
 _FREE: _Owed = frozenset()
 
 
@@ -98,6 +102,10 @@ def _build(tree: Node, nfa: _Nfa, start: int, end: int, meter: Meter, pointer: s
         elif isinstance(node, Assertion):
             nfa.boundaries = nfa.boundaries or node.kind in ("boundary", "inside")
             nfa.empty[a].append((node.kind, b))
+        elif node.behind:
+            _check_behind(node.body, pointer)
+            nfa.behinds.append((_determinise(node.body, meter, pointer, before=True, after=False), node.negative))
+            nfa.empty[a].append((-len(nfa.behinds), b))
         else:
             _check_look(node.body, pointer)
             nfa.empty[a].append((len(nfa.looks), b))
@@ -108,12 +116,26 @@ def _build(tree: Node, nfa: _Nfa, start: int, end: int, meter: Meter, pointer: s
 
 def _check_look(body: Node, pointer: str) -> None:
     """The automaton of a look-ahead does not know which character came before its place."""
+    for node in _within(body):
+        if (isinstance(node, Assertion) and node.kind in ("boundary", "inside")) or (
+                isinstance(node, Look) and node.behind):
+            raise UnsupportedKeyword("a word boundary or look-behind is not supported inside a look-ahead",
+                                     keyword="lookahead", where=pointer or "column 1")
+
+
+def _check_behind(body: Node, pointer: str) -> None:
+    """The automaton of a look-behind does not know what follows its place."""
+    for node in _within(body):
+        if isinstance(node, Look) or (isinstance(node, Assertion) and node.kind != "start"):
+            raise UnsupportedKeyword("look-around, $ and word boundaries are not supported inside a look-behind",
+                                     keyword="lookbehind", where=pointer or "column 1")
+
+
+def _within(body: Node) -> Iterable[Node]:
     stack = [body]
     while stack:
         node = stack.pop()
-        if isinstance(node, Assertion) and node.kind in ("boundary", "inside"):
-            raise UnsupportedKeyword("a word boundary is not supported inside a look-ahead",
-                                     keyword="lookahead", where=pointer or "column 1")
+        yield node
         if isinstance(node, Sequence):
             stack.extend(node.parts)
         elif isinstance(node, Alternatives):
@@ -180,48 +202,53 @@ class _Simulator:
         self._meter = meter
         self._open_end = open_end
         self._start = start
-        self._closures: dict[tuple[bool, bool, frozenset[_Thread]], _Simulation] = {}
-        self._done: _Simulation = (False, False, frozenset([(end, _FREE)]))
+        self._closures: dict[_Simulation, _Simulation] = {}
+        self._done: _Simulation = ((False, False, ()), frozenset([(end, _FREE)]))
         if open_end:
             nfa.chars[end].append((charset.ALL, end))
 
     def run(self, at_start: bool) -> Dfa:
-        first = self._closed(at_start, False, frozenset([(self._start, _FREE)]))
+        past = (at_start, False, (0,) * len(self._nfa.behinds))
+        first = self._closed(past, frozenset([(self._start, _FREE)]))
         return trim(explore(first, self._step, self._final, self._meter))
 
-    def _closed(self, at_start: bool, after_word: bool, threads: frozenset[_Thread]) -> _Simulation:
-        key = (at_start, after_word, threads)
+    def _closed(self, past: _Past, threads: frozenset[_Thread]) -> _Simulation:
+        key = (past, threads)
         if key not in self._closures:
-            self._closures[key] = self._close(at_start, after_word, threads)
+            self._closures[key] = self._close(past, threads)
         return self._closures[key]
 
-    def _close(self, at_start: bool, after_word: bool, threads: frozenset[_Thread]) -> _Simulation:
-        reached = self._follow(threads, at_start, after_word, at_end=False)
+    def _close(self, past: _Past, threads: frozenset[_Thread]) -> _Simulation:
+        reached = self._follow(threads, past, at_end=False)
         if self._open_end and (self._end, _FREE) in reached:
             return self._done
         moving = frozenset(t for t in reached if self._nfa.chars[t[0]] or self._nfa.empty[t[0]] or t[0] == self._end)
-        return at_start, after_word and self._nfa.boundaries, moving
+        return past, moving
 
-    def _follow(self, threads: frozenset[_Thread], at_start: bool, after_word: bool, *, at_end: bool) -> set[_Thread]:
+    def _follow(self, threads: frozenset[_Thread], past: _Past, *, at_end: bool) -> set[_Thread]:
         seen = set(threads)
         queue = list(threads)
         for place, owed in queue:
             for condition, target in self._nfa.empty[place]:
-                debts = self._pass(condition, owed, at_start, after_word, at_end)
+                debts = self._pass(condition, owed, past, at_end)
                 if debts is not None and (target, debts) not in seen:
                     seen.add((target, debts))
                     queue.append((target, debts))
         self._meter.states(0)
         return seen
 
-    def _pass(self, condition: str | int, owed: _Owed, at_start: bool, after_word: bool, at_end: bool) -> _Owed | None:
+    def _pass(self, condition: str | int, owed: _Owed, past: _Past, at_end: bool) -> _Owed | None:
         """What a thread owes after this empty move; None when it may not move."""
+        at_start, after_word, behind = past
         if condition == "":
             return owed
         if condition == "start":
             return owed if at_start else None
         if condition == "end":
             return owed if at_end else None
+        if isinstance(condition, int) and condition < 0:
+            dfa, negative = self._nfa.behinds[-1 - condition]
+            return owed if (behind[-1 - condition] in dfa.finals) != negative else None
         if isinstance(condition, int):
             condition += not at_start
             dfa, negative = self._nfa.looks[condition]
@@ -235,21 +262,27 @@ class _Simulator:
         return owed | {(-1 if wants_word else -2, 0)}
 
     def _step(self, state: _Simulation) -> Iterable[tuple[int, int, _Simulation]]:
-        _, _, threads = state
+        past, threads = state
         if state == self._done and self._open_end:
             return [(low, high, state) for low, high in charset.ALL]
         ordered = list(threads)
-        rows, movers = self._rows(ordered)
+        rows, movers = self._rows(ordered, past)
         out: list[tuple[int, int, _Simulation]] = []
         for low, high, targets in overlay(rows):
             alive = [(targets[i], owed) for i, (_, owed) in enumerate(movers) if targets[i] >= 0]
             followers = self._paid(low, alive)
             if followers:
                 word = self._nfa.boundaries and _is_word(low)
-                out.append((low, high, self._closed(False, word, followers)))
+                out.append((low, high, self._closed((False, word, self._behind(past, low)), followers)))
         return out
 
-    def _rows(self, threads: list[_Thread]) -> tuple[list[tuple[Edge, ...]], list[_Thread]]:
+    def _behind(self, past: _Past, symbol: int) -> tuple[int, ...]:
+        """The look-behinds one character on; -1 where one can never hold again."""
+        return tuple(
+            next((t for low, high, t in dfa.edges[at] if low <= symbol <= high), -1) if at >= 0 else -1
+            for (dfa, _), at in zip(self._nfa.behinds, past[2], strict=True))
+
+    def _rows(self, threads: list[_Thread], past: _Past) -> tuple[list[tuple[Edge, ...]], list[_Thread]]:
         """One row of edges per (thread, character move), and rows that only cut the line where debts may differ."""
         rows: list[tuple[Edge, ...]] = []
         movers: list[_Thread] = []
@@ -261,6 +294,7 @@ class _Simulator:
             cuts.update(look for look, _ in thread[1])
         states = {debt for _, owed in threads for debt in owed if debt[0] >= 0}
         rows.extend(self._nfa.looks[look][0].edges[at] for look, at in states)
+        rows.extend(dfa.edges[at] for (dfa, _), at in zip(self._nfa.behinds, past[2], strict=True) if at >= 0)
         if self._nfa.boundaries:
             rows.append(tuple((low, high, 0) for low, high in charset.WORD))
         return rows, movers
@@ -294,8 +328,8 @@ class _Simulator:
         return frozenset(left)
 
     def _final(self, state: _Simulation) -> bool:
-        at_start, after_word, threads = state
-        reached = self._follow(threads, at_start, after_word, at_end=True)
+        past, threads = state
+        reached = self._follow(threads, past, at_end=True)
         return any(place == self._end and self._settled(owed) for place, owed in reached)
 
     def _settled(self, owed: _Owed) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from typing import Literal
 
@@ -9,6 +10,7 @@ from . import charset
 from .charset import Ranges
 from .errors import ConstraintTooLarge, InvalidConstraint, UnsupportedKeyword
 from .limits import Limits
+from .unicode_sets import property_set
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,10 +48,11 @@ class Assertion:
 
 @dataclass(frozen=True, slots=True)
 class Look:
-    """What follows matches `body`, or does not."""
+    """What follows (behind: what came before) matches `body`, or does not."""
 
     body: Node
     negative: bool
+    behind: bool = False
 
 
 Node = Chars | Sequence | Alternatives | Repeat | Assertion | Look
@@ -63,6 +66,11 @@ _SHORTHAND = {
 _SYNTAX = frozenset("^$\\.*+?()[]{}|/")
 _PUNCTUATION = frozenset("!\"#%&',-:;<=>@_`~ ") | _SYNTAX
 _QUANTIFIER = frozenset("*+?{")
+# What a group opens with, and whether it looks around: (negative, behind).
+_OPENINGS: tuple[tuple[str, tuple[bool, bool] | None], ...] = (
+    ("?:", None), ("?=", (False, False)), ("?!", (True, False)), ("?<=", (False, True)), ("?<!", (True, True)),
+)
+_FLAGS = re.compile(r"\(\?([isu]+)\)")
 
 
 @dataclass(slots=True)
@@ -70,30 +78,33 @@ class _Group:
     """An open parenthesis: finished alternatives, and the parts of the one being read."""
 
     column: int
-    look: bool | None  # None: a plain group; else whether the look-ahead is negative
+    look: tuple[bool, bool] | None  # None: a plain group; else (negative, behind)
     options: list[Node]
     parts: list[Node]
 
     def close(self) -> Node:
         options = [*self.options, Sequence(tuple(self.parts))]
         body = options[0] if len(options) == 1 else Alternatives(tuple(options))
-        return body if self.look is None else Look(body, self.look)
+        return body if self.look is None else Look(body, *self.look)
 
 
 def parse(pattern: str, limits: Limits, pointer: str = "", *, fold: bool = False, dot_all: bool = False) -> Node:
     """Raises InvalidConstraint or UnsupportedKeyword with the column; pointer: the `pattern` it stands in.
     fold: letters stand for both cases. dot_all: a dot is any character."""
-    return _Parser(pattern, limits, pointer, fold, dot_all).parse()
+    flags = _FLAGS.match(pattern)  # of the whole pattern, as Python writes them
+    if flags:
+        fold, dot_all = fold or "i" in flags[1], dot_all or "s" in flags[1]
+    return _Parser(pattern, limits, pointer, fold, dot_all, flags.end() if flags else 0).parse()
 
 
 class _Parser:
-    def __init__(self, pattern: str, limits: Limits, pointer: str, fold: bool, dot_all: bool) -> None:
+    def __init__(self, pattern: str, limits: Limits, pointer: str, fold: bool, dot_all: bool, start: int) -> None:
         self._text = pattern
         self._fold = fold
         self._dot = charset.ALL if dot_all else charset.complement(charset.LINE_END)
         self._limits = limits
         self._pointer = pointer
-        self._at = 0
+        self._at = start
         self._groups = [_Group(0, None, [], [])]
 
     def parse(self) -> Node:
@@ -144,18 +155,16 @@ class _Parser:
         if len(self._groups) > self._limits.depth:
             raise ConstraintTooLarge(f"groups are nested deeper than {self._limits.depth}", keyword="regex",
                                      where=self._place(start), fix="Flatten the pattern.")
-        look: bool | None = None
+        look: tuple[bool, bool] | None = None
         if self._text.startswith("?", self._at):
             look = self._group_kind(start)
         self._groups.append(_Group(start, look, [], []))
 
-    def _group_kind(self, start: int) -> bool | None:
-        for opening, look in (("?:", None), ("?=", False), ("?!", True)):
+    def _group_kind(self, start: int) -> tuple[bool, bool] | None:
+        for opening, look in _OPENINGS:
             if self._text.startswith(opening, self._at):
-                self._at += 2
+                self._at += len(opening)
                 return look
-        if self._text.startswith(("?<=", "?<!"), self._at):
-            raise self._unsupported("lookbehind", "look-behind", start)
         named = "?P<" if self._text.startswith("?P<", self._at) else "?<"
         if self._text.startswith(named, self._at):
             end = self._text.find(">", self._at)
@@ -232,10 +241,25 @@ class _Parser:
             return Assertion("boundary" if symbol == "b" else "inside")
         if symbol in _SHORTHAND:
             return Chars(_SHORTHAND[symbol])
+        if symbol in "pP":
+            return Chars(self._property(symbol, start))
         if symbol in "123456789" or symbol == "k":
             raise self._unsupported("backreference", "a backreference", start)
         code = self._code(symbol, start)
         return Chars(self._cased(charset.ranges([(code, code)])))
+
+    def _property(self, symbol: str, start: int) -> Ranges:
+        """`\\p{...}` or `\\P{...}`, its letter read."""
+        end = self._text.find("}", self._at)
+        if self._peek() != "{" or end < 0:
+            raise self._invalid(f"\\{symbol} needs a name in braces", start)
+        name = self._text[self._at + 1:end]
+        members = property_set(name)
+        if members is None:
+            raise self._unsupported("\\p", f"the Unicode property {name!r}", start)
+        self._at = end + 1
+        members = self._cased(members)
+        return members if symbol == "p" else charset.complement(members)
 
     def _code(self, symbol: str, start: int) -> int:
         """The character that an escape stands for; its backslash and `symbol` were read."""
@@ -252,8 +276,6 @@ class _Parser:
             return self._hex(2, start)
         if symbol == "u":
             return self._unicode(start)
-        if symbol in "pP":
-            raise self._unsupported("\\p", "a Unicode property", start)
         if symbol in _PUNCTUATION:
             return ord(symbol)
         raise self._invalid(f"the escape \\{symbol} is not known", start)
@@ -324,6 +346,8 @@ class _Parser:
         symbol = self._take_escaped(place)
         if symbol in _SHORTHAND:
             return _SHORTHAND[symbol]
+        if symbol in "pP":
+            return self._property(symbol, place)
         code = 0x08 if symbol == "b" else self._code(symbol, place)
         return charset.ranges([(code, code)])
 

@@ -31,7 +31,9 @@ UNSUPPORTED = [
      "#/$defs/b/$dynamicRef"),
     ('{"items":{"$ref":"other.json"}}', "$ref", "#/items/$ref"),
     ('{"type":"string","format":"idn-email"}', "format", "#/format"),
-    ('{"pattern":"(?<=a)b"}', "lookbehind", "#/pattern column 1"),
+    ('{"pattern":"(?<=a$)b"}', "lookbehind", "#/pattern"),
+    ('{"pattern":"\\\\p{Script=Greek}"}', "\\p", "#/pattern column 1"),
+    ('{"pattern":"(?i:a)"}', "flags", "#/pattern column 1"),
     ('{"not":{"uniqueItems":true}}', "uniqueItems", "#/not/uniqueItems"),
 ]
 
