@@ -1,0 +1,44 @@
+from __future__ import annotations
+
+from typing import Any
+
+from espalier.kernels.merge_parts import _merge
+from espalier.kernels.paged_attention import EXACT, FAST, FP8, Tile, _attend
+
+from .case import Case, typed
+
+INTS = "*i32: items n_items part_begin rows segments block_table q_slot pos draft_bits; i32: table_width window"
+FLOATS = "*fp32: part_o part_ml; fp32: scale cap"
+SHAPE = {"G": 4, "HKV": 8, "PAGE": 16, "DIM": 128, "WIDTH": 128, "CHUNK": 0, "WINDOW": False, "CAP": False,
+         "SINKS": False, "DRAFT": False, "SCALED": False, "PAIRED": False, "OVERLAP": False}
+
+
+def _case(name: str, tile: Tile, kv: str = "bf16", *, spills: int = 0, **changes: Any) -> Case:
+    absent = [arg for arg, there in (("k_scale", kv != "bf16"), ("v_scale", kv != "bf16"),
+                                     ("sinks", changes.get("SINKS", False))) if not there]
+    types = typed(f"*bf16: q out; *{kv}: k v; *fp32: k_scale v_scale sinks; {INTS}; {FLOATS}")
+    constants = {**SHAPE, "M": tile.m, "N": tile.n, **dict.fromkeys(absent), **changes}
+    return Case(
+        f"attention {name}", _attend, {arg: kind for arg, kind in types.items() if arg not in absent}, constants,
+        ("table_width",), tile.warps, tile.stages, wgmma=tile.m >= 64, spills=spills,
+    )
+
+
+def _cases() -> tuple[Case, ...]:
+    pairs = {"DIM": 64, "WIDTH": 64, "SCALED": True, "PAIRED": True}
+    exact = {"CHUNK": 512}
+    merge = {"HEADS": 32, "DIM": 128, "WIDTH": 128, "AHEAD": 16, "EACH": 1, "OVERLAP": False}
+    return (
+        _case("narrow", FAST.narrow), _case("wide", FAST.wide, spills=96),
+        _case("narrow, window", FAST.narrow, WINDOW=True), _case("narrow, draft", FAST.narrow, DRAFT=True),
+        _case("narrow, cap and sinks", FAST.narrow, CAP=True, SINKS=True),
+        _case("narrow, head of 80", FAST.narrow, DIM=80), _case("narrow, head of 64", FAST.narrow, DIM=64, WIDTH=64),
+        _case("narrow, pairs of fp8", FP8.narrow, "i16", spills=16, **pairs),
+        _case("wide, pairs of fp8", FP8.wide, "i16", **pairs),
+        _case("exact narrow", EXACT.narrow, spills=64, **exact), _case("exact wide", EXACT.wide, **exact),
+        Case("attention merge", _merge, typed("*fp32: part_o part_ml; *i32: part_begin; *bf16: out"), merge, warps=1,
+             wide=("part_o",)),
+    )
+
+
+CASES = _cases()
