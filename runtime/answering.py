@@ -48,6 +48,11 @@ class Writer:
         return self._finder.found.stop if self._finder.found else None
 
     @property
+    def read(self) -> int:
+        """Tokens of the answer, the one that completed the stop string included and none after it."""
+        return len(self._written)
+
+    @property
     def text(self) -> str:
         return "".join(self._text)
 

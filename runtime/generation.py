@@ -9,7 +9,7 @@ from typing import Literal
 from .answering import Cut, Writer
 from .branch import Answer, Chunk
 from .errors import EngineFault, RequestAborted
-from .messages import Abort, Command, Event, Finished, Tokens
+from .messages import Abort, Command, Event, Finished, Tokens, Usage
 from .router import Mailbox, Router
 
 
@@ -102,10 +102,15 @@ class Generation:
         finish: Literal["stop", "length"] = "length" if event.reason == "length" and writer.stop is None else "stop"
         self._settle(cut)
         self._answer = Answer(
-            text=writer.text, tokens=cut.tokens, finish=finish, usage=event.usage, stop=writer.stop,
+            text=writer.text, tokens=cut.tokens, finish=finish, usage=_usage(event, writer), stop=writer.stop,
             closed=event.closed, logprobs=cut.logprobs,
         )
         self._ended = True
         if self._started is not None:
             self._router.close(self._started.box)
         return chunk
+
+
+def _usage(event: Finished, writer: Writer) -> Usage:
+    """How far the engine ran past a stop string before it heard of it depends on timing: that is not counted."""
+    return event.usage if writer.stop is None else structs.replace(event.usage, generated=writer.read)
