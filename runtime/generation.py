@@ -6,6 +6,8 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from typing import Literal
 
+from msgspec import structs
+
 from .answering import Cut, Writer
 from .branch import Answer, Chunk
 from .errors import EngineFault, RequestAborted
