@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import AsyncIterator, Callable, Coroutine, Iterator
 from typing import Any
 
+from .errors import ProgramError
 from .interpreter import Emit, Event
 from .loop import LoopThread, ended
 from .state import State
@@ -18,6 +19,7 @@ class Stream:
         self._loop = loop
         self._begin = begin
         self._events: asyncio.Queue[Event | None] = asyncio.Queue()
+        self._iterated = False
         self._job = loop.start(self._fill)
 
     async def _fill(self) -> State:
@@ -26,7 +28,13 @@ class Stream:
         finally:
             self._events.put_nowait(None)
 
+    def _begin_once(self) -> None:
+        if self._iterated:
+            raise ProgramError("the stream was iterated before", fix="Keep its events in a list, or start another run.")
+        self._iterated = True
+
     def __iter__(self) -> Iterator[Event]:
+        self._begin_once()
         try:
             while (event := self._loop.call(self._events.get)) is not None:
                 yield event
@@ -35,6 +43,7 @@ class Stream:
             self.close()
 
     async def __aiter__(self) -> AsyncIterator[Event]:
+        self._begin_once()
         try:
             while (event := await self._loop.acall(self._events.get)) is not None:
                 yield event

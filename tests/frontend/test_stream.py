@@ -91,3 +91,14 @@ def test_leaving_the_loop_early_cancels_the_run(script: Script) -> None:
     with pytest.raises(esp.BranchClosed):
         _ = stream.state
     assert model.live == {}
+
+
+def test_a_stream_is_iterated_once_and_says_so(script: Script) -> None:
+    @esp.function
+    def program(s: esp.State) -> None:
+        s += "a" + esp.gen("x")
+
+    stream = program.stream(backend=script(["b"]))
+    assert [event.text for event in stream] == ["a", "b"]
+    with pytest.raises(esp.ProgramError, match="iterated before"):
+        list(stream)
