@@ -166,7 +166,7 @@ def test_every_format_of_the_standard_is_where_the_page_says(name: str) -> None:
     assert f"`{name}`" in (refused if name in formats.REFUSED else enforced)
 
 
-@pytest.mark.parametrize("pattern", [r"(a)\1", "(?>a)", "a++"])
+@pytest.mark.parametrize("pattern", [r"(a)\1", "(?>a)", "a++", "(?m)^a", "a(?i)b", r"\Aa", r"a\Z"])
 def test_a_construct_that_the_page_calls_refused_is_refused(pattern: str) -> None:
     with pytest.raises((UnsupportedKeyword, InvalidConstraint)) as caught:
         compile_constraint(Regex(pattern))
