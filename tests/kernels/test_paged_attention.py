@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from espalier.kernels.base import KernelError
-from espalier.kernels.items import Cut, plan
+from espalier.kernels.items import Cut, Row, Segment, plan
 from espalier.kernels.paged import Score, Step, Work
 from espalier.kernels.paged_attention import EXACT, Tile, Tiles, attend, reference
 
@@ -180,3 +180,21 @@ def test_tensors_that_do_not_belong_together_are_refused() -> None:
             attend(*wrong, step, work, Score(0.125))
     with pytest.raises(KernelError, match="at least 64"):
         attend(q, k, k, replace(step, drafts=True), work, Score(0.125, window=8))
+
+
+def test_a_pool_of_more_than_two_to_the_31_values_is_addressed() -> None:
+    """Memory that nobody touches is not there: only the last pages of the pool are."""
+    torch.manual_seed(0)
+    pages = (1 << 31) // (16 * 64) + 8
+    pool = torch.empty((pages, 1, 16, 64), dtype=torch.int8, device=DEVICE)
+    pool[-3:] = torch.randint(-100, 100, (3, 1, 16, 64), device=DEVICE).to(torch.int8)
+    factors = torch.empty((pages, 1, 16), device=DEVICE)
+    factors[-3:] = 0.01
+    rows, segments = [Row(0, 0, 1, 40, 40, 0, 0)], [Segment(0, 40, 0, 1, -1, 0)]
+    table = torch.tensor([[pages - 1, pages - 3, pages - 2]], dtype=torch.int32, device=DEVICE)
+    step, q = Step.of(rows, segments, table), torch.randn(1, 2, 64, device=DEVICE)
+    work = Work.of(plan(rows, segments, Cut(groups=2, kv_heads=1)), q_heads=2, head_dim=64,
+                   device=torch.device(DEVICE))
+    score = Score(0.125, k_scale=factors, v_scale=factors)
+    ours = attend(q, pool, pool, step, work, score)
+    torch.testing.assert_close(ours, reference(q, pool, pool, step, score), rtol=2e-3, atol=2e-3)
