@@ -51,17 +51,16 @@ def executor(device: Device, dtype: str) -> Watched:
     return Watched(model, config)
 
 
-def steps() -> list[tuple[Plan, list[Pick]]]:
+def steps(first_pick: Pick) -> list[tuple[Plan, list[Pick]]]:
     """A prompt; its continuation beside a fork of it (one page copied) and a new prompt; one token each."""
     tokens = [tuple(int(t) for t in np.random.default_rng(i).integers(0, SHAPE.vocab, 300)) for i in range(2)]
     first, forked, other = tuple(range(10)), (0, 1, 2, 3, 4, 5, 20), tuple(range(30, 50))
-    greedy = {"temperature": 0.0}
     return [
-        (Plan(0, (Row(tokens[0][:100], 0, first, (50, 99)),)), [Pick(1, **greedy)]),
+        (Plan(0, (Row(tokens[0][:100], 0, first, (50, 99)),)), [first_pick]),
         (Plan(1, (
             Row((0,), 100, first, (0,), sampled_from=0), Row((7, 8, 9), 100, forked, (2,)),
             Row(tokens[1], 0, other, (299,)),
-        ), (PageCopy(6, 20, 4),)), [Pick(0, **greedy), Pick(1, top_k=20, seed=3), Pick(2, top_p=0.9, seed=4)]),
+        ), (PageCopy(6, 20, 4),)), [Pick(0, temperature=0.0), Pick(1, top_k=20, seed=3), Pick(2, top_p=0.9, seed=4)]),
         (Plan(2, (Row((5,), 101, first, (0,)), Row((6,), 103, forked, (0,)), Row((7,), 300, other, (0,)))),
          [Pick(0, target=9), Pick(1, seed=1, top_logprobs=3), Pick(2, min_p=0.2, seed=2)]),
     ]
@@ -70,7 +69,9 @@ def steps() -> list[tuple[Plan, list[Pick]]]:
 def run(report: Report) -> None:
     for dtype, limit in (("float32", 1e-4), ("bfloat16", 6e-2)):
         cpu, cuda = executor("cpu", dtype), executor("cuda", dtype)
-        for number, (plan, picks) in enumerate(steps()):
+        # In bfloat16 the best token may be another one on the other device: what follows is then given.
+        first_pick = Pick(1, temperature=0.0, target=None if dtype == "float32" else 1234)
+        for number, (plan, picks) in enumerate(steps(first_pick)):
             (expected, theirs), (ours, mine) = cpu.logits_of(plan, picks), cuda.logits_of(plan, picks)
             gap = float(((ours - expected).norm() / expected.norm()).nan_to_num(1e9))
             same = sum(a.token == b.token for a, b in zip(mine, theirs, strict=True))
