@@ -51,6 +51,8 @@ class Corners:
         return self._of(goal)[1]
 
     def _of(self, goal: int) -> tuple[tuple[int, ...], dict[int, list[int]]]:
+        if not self._arcs[goal]:
+            return (goal,), {}
         if goal not in self._known:
             members = self._reached(goal) if self._wide else self._cycles.get(goal, (goal,))
             inside = frozenset(members)

@@ -123,14 +123,13 @@ class _Reader:
         while True:
             at = self._at
             self._blank()
-            symbol = self._peek()
+            symbol = self._text[self._at:self._at + 1]
             if symbol in _REPEATS:
                 self._at += 1
                 node = self._source.repeat(node, *_REPEATS[symbol], at)
             elif symbol == "{":
                 node = self._counted(node)
             else:
-                self._at = at
                 return node
 
     def _counted(self, node: Node) -> Node:
@@ -217,7 +216,13 @@ class _Reader:
 
     def _blank(self, *, lines: bool = False) -> None:
         """Skips blanks and comments; line ends too when `lines`."""
-        match = (_LINES if lines else _BLANK).match(self._text, self._at)
+        text, at = self._text, self._at
+        if at >= len(text) or text[at] not in " \t\r\n#":
+            return
+        if text[at] == " " and text[at + 1:at + 2] not in " \t\r\n#":  # one blank, as between most words
+            self._at += 1
+            return
+        match = (_LINES if lines else _BLANK).match(text, at)
         if match is not None:
             self._at = match.end()
 

@@ -47,6 +47,8 @@ class Subsets:
         """The moves of a set, cut where any of them begins or ends."""
         moves = [move for place in places for move in self._row(place)[0]]
         self._effort.spend(len(moves))
+        if len(moves) == 1:
+            return [(low, high, {target}) for low, high, target in moves]
         cuts = sorted({edge for low, high, _ in moves for edge in (low, high + 1)})
         cells: list[set[int]] = [set() for _ in cuts]
         for low, high, target in moves:
