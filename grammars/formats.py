@@ -2,8 +2,8 @@
 
 Years are 0001 to 9999. A leap second is written at 23:59:60 UTC only, with an offset of whole quarters of an hour (all
 that are in use; any minute would need a thousand times the states). Hostnames are ASCII
-(RFC 1123), mail addresses have dot-atom local parts (RFC 5321 without quoted strings and with host names or address
-literals), URIs follow RFC 3986.
+(RFC 1123), mail addresses follow RFC 5321 (idn-email: RFC 6531, with ASCII domains), URIs RFC 3986, IRIs RFC 3987,
+templates RFC 6570 without the operators that it reserves.
 """
 
 from __future__ import annotations
@@ -12,10 +12,11 @@ from functools import lru_cache
 
 from .dfa import Dfa, bounded
 from .limits import Limits, Meter
+from .pattern_format import NOTE, regex_of_regexes
 from .regex import compile_regex
 
 # Standard formats that are not enforced here, and so refused by name.
-REFUSED = frozenset({"idn-email", "idn-hostname", "iri", "iri-reference", "uri-template", "regex"})
+REFUSED = frozenset({"idn-hostname"})
 
 _YEAR = r"(?:[1-9]\d{3}|0[1-9]\d{2}|00[1-9]\d|000[1-9])"
 _BY_FOUR = r"(?:0[48]|[2468][048]|[13579][26])"
@@ -58,20 +59,42 @@ _IPV6 = "(?:" + "|".join([
 _LABEL = "(?!..--)[a-zA-Z0-9](?:[a-zA-Z0-9-]{0,61}[a-zA-Z0-9])?"
 _HOST_SHORT = rf"{_LABEL}(?:\.{_LABEL})*"
 _ATOM = "[A-Za-z0-9!#$%&'*+/=?^_`{|}~-]+"
-_EMAIL = rf"{_ATOM}(?:\.{_ATOM})*@(?:{_HOST_SHORT}|\[{_IPV4}\]|\[IPv6:{_IPV6}\])"
+_QUOTED = r"(?:[ !#-\[\]-~]|\\[ -~])*"
+_DOMAIN = rf"(?:{_HOST_SHORT}|\[{_IPV4}\]|\[IPv6:{_IPV6}\])"
+_EMAIL = rf'(?:{_ATOM}(?:\.{_ATOM})*|"{_QUOTED}")@{_DOMAIN}'
+_BEYOND = r"\u0080-\ud7ff\ue000-\u{10ffff}"
+_IDN_ATOM = f"[{_BEYOND}{_ATOM[1:]}"
+_IDN_QUOTED = rf"(?:[ !#-\[\]-~{_BEYOND}]|\\[ -~])*"
+_IDN_EMAIL = rf'(?:{_IDN_ATOM}(?:\.{_IDN_ATOM})*|"{_IDN_QUOTED}")@{_DOMAIN}'
 _PCT = "%[0-9A-Fa-f]{2}"
 _UNRESERVED = "A-Za-z0-9._~-"
 _SUB = "!$&'()*+,;="
-_PCHAR = rf"(?:[{_SUB}:@{_UNRESERVED}]|{_PCT})"
-_SEGMENTS = rf"(?:/{_PCHAR}*)*"
-_REG_NAME = rf"(?:[{_SUB}{_UNRESERVED}]|{_PCT})*"
 _IP_LITERAL = rf"\[(?:{_IPV6}|[vV][0-9A-Fa-f]+\.[{_SUB}:{_UNRESERVED}]+)\]"
-_AUTHORITY = rf"(?:(?:[{_SUB}:{_UNRESERVED}]|{_PCT})*@)?(?:{_IP_LITERAL}|{_REG_NAME})(?::\d*)?"
-_TAIL = rf"(?:\?(?:{_PCHAR}|[/?])*)?(?:#(?:{_PCHAR}|[/?])*)?"
-_ABSOLUTE = rf"/(?:{_PCHAR}+{_SEGMENTS})?"
-_ROOTLESS = rf"{_PCHAR}+{_SEGMENTS}"
-_NO_COLON = rf"(?:[{_SUB}@{_UNRESERVED}]|{_PCT})+{_SEGMENTS}"
-_URI = rf"[A-Za-z][A-Za-z0-9+.-]*:(?://{_AUTHORITY}{_SEGMENTS}|{_ABSOLUTE}|{_ROOTLESS}|){_TAIL}"
+_PRIVATE = r"\ue000-\uf8ff\u{f0000}-\u{ffffd}\u{100000}-\u{10fffd}"
+_UCS = r"\u00a0-\ud7ff\uf900-\ufdcf\ufdf0-\uffef" + "".join(
+    f"\\u{{{plane:x}{'1000' if plane == 14 else '0000'}}}-\\u{{{plane:x}fffd}}" for plane in range(1, 15))
+
+
+def _references(more: str, private: str) -> tuple[str, str]:
+    """(URI, URI or relative reference) of RFC 3986; with more characters, of RFC 3987. `-` ends the class of
+    unreserved characters."""
+    unreserved = _UNRESERVED[:-1] + more + "-"
+    pchar = rf"(?:[{_SUB}:@{unreserved}]|{_PCT})"
+    segments = rf"(?:/{pchar}*)*"
+    authority = (rf"(?:(?:[{_SUB}:{unreserved}]|{_PCT})*@)?(?:{_IP_LITERAL}|(?:[{_SUB}{unreserved}]|{_PCT})*)"
+                 r"(?::\d*)?")
+    tail = rf"(?:\?(?:{pchar}|[/?{private}])*)?(?:#(?:{pchar}|[/?])*)?"
+    absolute = rf"/(?:{pchar}+{segments})?"
+    no_colon = rf"(?:[{_SUB}@{unreserved}]|{_PCT})+{segments}"
+    path = rf"//{authority}{segments}|{absolute}"
+    uri = rf"[A-Za-z][A-Za-z0-9+.-]*:(?:{path}|{pchar}+{segments}|){tail}"
+    return uri, f"(?:{uri}|(?:{path}|{no_colon}|){tail})"
+
+
+_URI, _URI_REFERENCE = _references("", "")
+_IRI, _IRI_REFERENCE = _references(_UCS, _PRIVATE)
+_VARIABLE = rf"(?:[A-Za-z0-9_]|{_PCT})(?:\.?(?:[A-Za-z0-9_]|{_PCT}))*(?:\*|:[1-9]\d{{0,3}})?"
+_TEMPLATE = rf"(?:[!#$&(-;=?-\[\]_a-z~{_UCS}{_PRIVATE}]|{_PCT}|\{{[+#./;?&]?{_VARIABLE}(?:,{_VARIABLE})*\}})*"
 _POINTER = "(?:/(?:[^/~]|~[01])*)*"
 _DURATION_TIME = r"T(?:\d+H(?:\d+M(?:\d+S)?)?|\d+M(?:\d+S)?|\d+S)"
 _DURATION_DATE = r"(?:\d+Y(?:\d+M(?:\d+D)?)?|\d+M(?:\d+D)?|\d+D)"
@@ -87,11 +110,18 @@ _PATTERNS = {
     "hostname": _HOST_SHORT,
     "email": _EMAIL,
     "uri": _URI,
-    "uri-reference": f"(?:{_URI}|(?://{_AUTHORITY}{_SEGMENTS}|{_ABSOLUTE}|{_NO_COLON}|){_TAIL})",
+    "uri-reference": _URI_REFERENCE,
+    "iri": _IRI,
+    "iri-reference": _IRI_REFERENCE,
+    "uri-template": _TEMPLATE,
+    "idn-email": _IDN_EMAIL,
+    "regex": regex_of_regexes(),
     "json-pointer": _POINTER,
     "relative-json-pointer": f"(?:0|[1-9]\\d*)(?:#|{_POINTER})",
 }
 _HOSTNAME_LENGTH = 253
+# What a caller should know of a format.
+NOTES = {"regex": NOTE}
 
 STANDARD = frozenset(_PATTERNS) | REFUSED
 

@@ -6,7 +6,7 @@ from . import charset
 from .dfa import NOTHING, Dfa, bounded, combine, complement, intersect, literals
 from .document import Document, Link, pointer_of
 from .expand import Expander, Looping
-from .formats import REFUSED, STANDARD, format_dfa
+from .formats import NOTES, REFUSED, STANDARD, format_dfa
 from .json_text import JsonValue, identity
 from .keywords import refuse
 from .limits import Meter
@@ -90,14 +90,16 @@ class Meaning:
                 continue
             if located.text in REFUSED:
                 raise refuse("format", located.pointer, f"{located.text!r} is not enforced yet")
+            if located.text in NOTES:
+                self.note(f"format {located.text!r} at {located.pointer}: {NOTES[located.text]}")
             found.append(format_dfa(located.text, self.meter))
         found += [self._excluded_format(located) for located in shape.excluded_formats]
         return found
 
     def _excluded_format(self, located: Located) -> Dfa:
         """The texts that break a format; none do where it constrains nothing."""
-        if located.text in REFUSED:
-            raise refuse("format", located.pointer, f"{located.text!r} is not enforced yet")
+        if located.text in REFUSED or located.text in NOTES:
+            raise refuse("format", located.pointer, f"{located.text!r} cannot be negated (not, oneOf, if)")
         if located.text not in STANDARD:
             self._unknown_format(located)
             return NOTHING

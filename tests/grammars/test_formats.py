@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import re
 from datetime import date, timedelta
+from random import Random
 
 import pytest
 from hypothesis import given, settings
@@ -11,6 +13,7 @@ from hypothesis import strategies as st
 
 from espalier.grammars.formats import REFUSED, STANDARD, format_dfa
 from espalier.grammars.limits import Limits, Meter
+from espalier.grammars.regex_syntax import parse
 
 TABLE = {
     "date": (["2024-02-29", "2000-02-29", "0001-01-01", "9999-12-31"],
@@ -31,11 +34,22 @@ TABLE = {
               "1:2:3:4:5:6:7:"]),
     "hostname": (["a", "example.com", "a-b.c-d", "1.2", "a" * 63],
      ["", "-a", "a-", "a..b", "a_b", "a.", "a" * 64, "xn--X"]),
-    "email": (["a@b.co", "first.last+tag@sub.example.org", "a@[127.0.0.1]", "a@[IPv6:::1]"],
-              ["a@@b.co", "a b@c.de", ".a@b.co", "a.@b.co", "a@", "@b", "a@-b.co", "a@[1.2.3]"]),
+    "email": (["a@b.co", "a.b+tag@sub.example.org", "a@[127.0.0.1]", "a@[IPv6:::1]",
+               '"joe bloggs"@example.com', '"a\\"b"@example.com'],
+              ["a@@b.co", "a b@c.de", '"a"b"@c.de', "é@c.de", ".a@b.co", "a.@b.co", "a@", "@b", "a@-b.co",
+               "a@[1.2.3]"]),
     "uri": (["https://example.com/a?b=c#d", "mailto:a@b.co", "urn:isbn:1", "http://[::1]:80/", "a:"],
             ["/relative", "not a uri", "https://ex ample.com", "http://a/<x>", "1a:b", "http://a/%zz", "http://a#b#c"]),
     "uri-reference": (["/abc", "", "#f", "a/b?c", "//host/p", "http://a"], ["\\\\a", "a b", "%", "1:2"]),
+    "idn-email": (["실례@example.com", "a.é@b.co", '"é ü"@b.co'], ["@b.co", "a b@c.de", "é.@b.co", "a@é é"]),
+    "iri": (["http://ƒøø.ßår/?∂éœ=πîx#πîüx", "a:é"],
+            ["/é", "http://a b", "http://[2001:0db8:85a3::é]", "a:\ufdd0"]),
+    "iri-reference": (["/âππ", "#ƒrägmênt", "", "//ƒøø.ßår/"], ["\\\\WINDOWS\\filëßåré", "é é", "#ƒräg\\mênt"]),
+    "uri-template": (["http://example.com/dictionary/{term:1}/{term}", "{+x,hello,y}/here", "{?list*}", "",
+                      "/é{a.b_c}"],
+                     ["http://example.com/{term:1}/{term", "{}", "{a:0}", "{=a}", "a b", "}", "%zz"]),
+    "regex": (["([abc])+\\s+$", "^(?:a|b(?=c))*?\\d{2,}[^a-z\\]]$", "", "(|a)", "a{2,13}", "x\\u00e9\\x41", "[-a]"],
+              ["^(abc]", "a**", "*", "(", ")", "[z-a]", "a{3,2}", "\\q", "a{12,11}", "[", "(?<n>a)", "\\ud800", "{"]),
     "json-pointer": (["", "/a/b", "/~0~1", "/"], ["a", "/~", "/~2", "#/a"]),
     "relative-json-pointer": (["0", "1/a", "12#"], ["", "/a", "01", "-1", "0##"]),
 }
@@ -54,6 +68,19 @@ def test_formats_are_exact(name: str) -> None:
 
 def test_every_enforced_format_has_its_table() -> None:
     assert set(TABLE) == STANDARD - REFUSED
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.randoms(use_true_random=False))
+def test_every_pattern_that_is_written_is_one(random: Random) -> None:
+    """Walks the automaton of the format `regex`; Python and our own parser must both read what comes out."""
+    automaton, state, text = dfa("regex"), 0, ""
+    while (len(text) < 30 or state not in automaton.finals) and automaton.edges[state]:
+        low, high, state = random.choice(automaton.edges[state])
+        text += chr(random.randint(low, min(high, low + 90)))
+    if state in automaton.finals:
+        re.compile(text)
+        parse(text, Limits())
 
 
 def test_a_hostname_is_never_longer_than_its_limit() -> None:
