@@ -10,6 +10,7 @@ from .constraint import AnyObject, Choices, Constraint, Gbnf, JsonSchema, Lark, 
 from .context_free import compile_rules
 from .dfa import Dfa
 from .document import Document
+from .effort import collector_paused
 from .emit import Emitter
 from .errors import ConstraintTooLarge, InvalidConstraint, Unsatisfiable, UnsupportedKeyword
 from .gbnf import read_gbnf
@@ -84,11 +85,11 @@ def _choices(constraint: Choices, meter: Meter) -> Grammar:
 def _written(constraint: Lark | Gbnf, meter: Meter) -> Grammar:
     """A grammar that was written as one."""
     size = len(constraint.grammar.encode("utf-8", "surrogatepass"))
-    if isinstance(constraint, Gbnf):
-        _check_size(size, meter, "gbnf", "line 1, column 1")
-        return compile_rules(read_gbnf(constraint.grammar, meter), constraint.root, meter)
-    _check_size(size, meter, "lark", "line 1, column 1")
-    return compile_rules(read_lark(constraint.grammar, constraint.start, meter), START, meter)
+    _check_size(size, meter, "gbnf" if isinstance(constraint, Gbnf) else "lark", "line 1, column 1")
+    with collector_paused():
+        if isinstance(constraint, Gbnf):
+            return compile_rules(read_gbnf(constraint.grammar, meter), constraint.root, meter)
+        return compile_rules(read_lark(constraint.grammar, constraint.start, meter), START, meter)
 
 
 def _single(dfa: Dfa, name: str, meter: Meter) -> Grammar:
