@@ -10,7 +10,7 @@ rope_write(qkv, cos, sin, k, v, batch) -> q
     [tokens, q_heads, head_dim]. Rotation in float32, rounded once: (a, b) -> (a cos - b sin, b cos + a sin), where a
     and b are the halves of a head.
 
-rope_table(positions, head_dim, theta) -> (cos, sin)
+rope_table(positions, head_dim, theta, scaling) -> (cos, sin)
 """
 
 from __future__ import annotations
@@ -24,16 +24,23 @@ from .base import FLOATS, Implementation
 from .compiled import address, bfloats, floats, inner, ints, kernel, load, longs, rounded
 from .jit import Arg, constexpr, jit, next_power_of_2, tl
 from .layout import Batch
+from .rope_scaling import Scaling
 
 MANY_TOKENS = 1024
 
 
-def rope_table(positions: int, head_dim: int, theta: float) -> tuple[torch.Tensor, torch.Tensor]:
-    """cos, sin of position * theta ** (-2 i / head_dim): [positions, head_dim / 2] float32."""
+def rope_table(
+    positions: int, head_dim: int, theta: float, scaling: Scaling | None = None
+) -> tuple[torch.Tensor, torch.Tensor]:
+    """cos, sin of position * theta ** (-2 i / head_dim): [positions, head_dim / 2] float32. head_dim: the values of a
+    head that are rotated."""
     # In float32 as the models were trained: the angles of far positions carry that rounding.
     exponent = torch.arange(0, head_dim, 2, dtype=torch.int64).float() / head_dim
-    angles = torch.arange(positions).float()[:, None] * (1.0 / theta**exponent)
-    return angles.cos(), angles.sin()
+    frequencies, scale = 1.0 / theta**exponent, 1.0
+    if scaling is not None:
+        frequencies, scale = scaling.applied(frequencies, theta)
+    angles = torch.arange(positions).float()[:, None] * frequencies
+    return angles.cos() * scale, angles.sin() * scale
 
 
 @dataclass(frozen=True, slots=True)
