@@ -29,13 +29,13 @@ def _cases() -> tuple[Case, ...]:
     exact = {"CHUNK": 512}
     merge = {"HEADS": 32, "DIM": 128, "WIDTH": 128, "AHEAD": 16, "EACH": 1, "OVERLAP": False}
     return (
-        _case("narrow", FAST.narrow), _case("wide", FAST.wide, spills=96),
+        _case("narrow", FAST.narrow), _case("wide", FAST.wide, spills=48),
         _case("narrow, window", FAST.narrow, WINDOW=True), _case("narrow, draft", FAST.narrow, DRAFT=True),
         _case("narrow, cap and sinks", FAST.narrow, CAP=True, SINKS=True),
         _case("narrow, head of 80", FAST.narrow, DIM=80), _case("narrow, head of 64", FAST.narrow, DIM=64, WIDTH=64),
         _case("narrow, pairs of fp8", FP8.narrow, "i16", spills=16, **pairs),
         _case("wide, pairs of fp8", FP8.wide, "i16", **pairs),
-        _case("exact narrow", EXACT.narrow, spills=64, **exact), _case("exact wide", EXACT.wide, **exact),
+        _case("exact narrow", EXACT.narrow, spills=16, **exact), _case("exact wide", EXACT.wide, **exact),
         Case("attention merge", _merge, typed("*fp32: part_o part_ml; *i32: part_begin; *bf16: out"), merge, warps=1,
              wide=("part_o",)),
     )
