@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ..grammars.errors import BudgetTooSmall, EspalierError
+from ..grammars.errors import BudgetTooSmall, ConstraintError, EspalierError
 from .errors import EngineFault
 from .messages import Failed
 
@@ -17,14 +17,18 @@ def describe(error: BaseException) -> EspalierError:
 def pack(request: int, error: BaseException) -> Failed:
     told = describe(error)
     details = (told.needed, told.given) if isinstance(told, BudgetTooSmall) else ()
-    return Failed(request, type(told).__name__, told.message, told.where, told.fix, details)
+    keyword = told.keyword if isinstance(told, ConstraintError) else ""
+    return Failed(request, type(told).__name__, told.message, told.where, told.fix, details, keyword)
 
 
 def unpack(failed: Failed) -> EspalierError:
-    """The error that `pack` was given: same class, message, place and way out. An unknown class is an EngineFault."""
+    """The error that `pack` was given: same class, message, keyword, place and way out. An unknown class is an
+    EngineFault."""
     if failed.error == BudgetTooSmall.__name__ and len(failed.details) == 2:
         return BudgetTooSmall(*failed.details)
     kind = _classes(EspalierError).get(failed.error, EngineFault)
+    if issubclass(kind, ConstraintError):
+        return kind(failed.message, keyword=failed.keyword, where=failed.where, fix=failed.fix)
     return kind(failed.message, where=failed.where, fix=failed.fix)
 
 

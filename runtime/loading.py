@@ -23,6 +23,7 @@ Progress = Callable[[str], None]
 
 def load_runtime(model: str, config: EngineConfig, *, process: bool, progress: Progress) -> Runtime:
     from .catalogue import resolve
+    from .compile_process import CompileProcess
     from .gguf import GGUFFile
     from .link import EngineLink, ThreadLink
     from .models.config import llama_config
@@ -41,14 +42,17 @@ def load_runtime(model: str, config: EngineConfig, *, process: bool, progress: P
         undo.callback(template.close)
         progress("starting the engine")
         link: EngineLink
+        compiler: CompileProcess | None = None
         if process:
+            compiler = CompileProcess()  # it gets ready while the engine does
+            undo.callback(compiler.close)
             link = ProcessLink.start(Boot(model=str(path), config=config))
         else:
             link = ThreadLink(load_engine(path, config, tokenizer))
         undo.pop_all()
     return Runtime(
         link=link, tokenizer=tokenizer, template=template, model_name=name_of(model), context=context,
-        compile=compile_grammar,
+        compile=compiler.compile if compiler else compile_grammar, end_compile=compiler.close if compiler else None,
     )
 
 

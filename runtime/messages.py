@@ -172,7 +172,8 @@ class Chosen(msgspec.Struct, frozen=True, tag=True):
 
 
 class Failed(msgspec.Struct, frozen=True, tag=True):
-    """error: name of the error class; the other fields rebuild it. details: the numbers of a BudgetTooSmall."""
+    """error: name of the error class; the other fields rebuild it. details: the numbers of a BudgetTooSmall. keyword:
+    of a ConstraintError."""
 
     request: int
     error: str
@@ -180,6 +181,7 @@ class Failed(msgspec.Struct, frozen=True, tag=True):
     where: str = ""
     fix: str = ""
     details: tuple[int, ...] = ()
+    keyword: str = ""
 
 
 class Stats(msgspec.Struct, frozen=True, tag=True):

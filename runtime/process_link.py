@@ -1,7 +1,7 @@
 """The engine in a process of its own, over a unix socket that only this user can reach.
 
-Frames are a length (4 bytes, big-endian) and that many bytes of msgpack. The worker speaks first: a `Hello` with the
-version of the protocol; then comes `Boot`, and `Ready` or `Refused`. After that, commands go in and events come out.
+The worker speaks first: a `Hello` with the version of the protocol; then comes `Boot`, and `Ready` or `Refused`. After
+that, commands go in and events come out.
 """
 
 from __future__ import annotations
@@ -9,31 +9,26 @@ from __future__ import annotations
 import os
 import queue
 import socket
-import struct
 import subprocess
 import sys
 import tempfile
 import threading
-from contextlib import suppress
 from pathlib import Path
-from typing import Literal, TypeVar
+from typing import Literal
 
 import msgspec
 
+from .channel import Channel
 from .config import EngineConfig
 from .errors import EngineFault, InvalidParameter
 from .faults import unpack
 from .link import Sink
 from .messages import PROTOCOL_VERSION, Command, EngineStopped, Event, Failed, Stop
 
-MOST_FRAME_BYTES = 1 << 30
-_LENGTH = struct.Struct(">I")
 # A child that dies while it starts says so at once; this bounds one that hangs before its first word.
 HELLO_SECONDS = 60.0
 # An engine that is asked to end finishes its step first; then it is killed.
 CLOSE_SECONDS = 30.0
-
-T = TypeVar("T")
 
 
 class Hello(msgspec.Struct, frozen=True, tag=True):
@@ -60,57 +55,6 @@ class Refused(msgspec.Struct, frozen=True, tag=True):
 
 
 Greeting = Hello | Ready | Refused
-
-
-class Channel:
-    """Typed frames over a connected socket. `send` may be called from several threads."""
-
-    def __init__(self, connection: socket.socket) -> None:
-        self._socket = connection
-        self._lock = threading.Lock()
-
-    def send(self, message: msgspec.Struct | list[Event]) -> None:
-        """Raises OSError when the other side is gone."""
-        self.send_body(msgspec.msgpack.encode(message))
-
-    def send_body(self, body: bytes) -> None:
-        """A message that is encoded already."""
-        with self._lock:
-            self._socket.sendall(_LENGTH.pack(len(body)) + body)
-
-    def receive(self, decoder: msgspec.msgpack.Decoder[T]) -> T | None:
-        """None when the other side has closed. Raises EngineFault for a frame that is not what was agreed."""
-        head = self._read(_LENGTH.size)
-        if head is None:
-            return None
-        (size,) = _LENGTH.unpack(head)
-        if size > MOST_FRAME_BYTES:
-            raise EngineFault(f"a frame of {size} bytes was announced", where="link")
-        body = self._read(size)
-        if body is None:
-            return None
-        try:
-            return decoder.decode(body)
-        except msgspec.MsgspecError as error:
-            raise EngineFault(f"a frame cannot be read: {error}", where="link") from error
-
-    def _read(self, size: int) -> bytes | None:
-        parts: list[bytes] = []
-        while size:
-            try:
-                part = self._socket.recv(min(size, 1 << 20))
-            except ConnectionError:
-                return None
-            if not part:
-                return None
-            parts.append(part)
-            size -= len(part)
-        return b"".join(parts)
-
-    def close(self) -> None:
-        with suppress(OSError):  # the other side may be gone already
-            self._socket.shutdown(socket.SHUT_RDWR)
-        self._socket.close()
 
 
 class ProcessLink:

@@ -20,8 +20,9 @@ class Runtime:
     """Safe to use from several event loops, each session from its own. Close it to end the engine."""
 
     def __init__(self, *, link: EngineLink, tokenizer: Words, template: Template, model_name: str,
-                 context: int, compile: Compile | None = None) -> None:
-        """compile: a constraint -> its encoded grammar; None: this runtime takes no constraints."""
+                 context: int, compile: Compile | None = None, end_compile: Callable[[], None] | None = None) -> None:
+        """compile: a constraint -> its encoded grammar; None: this runtime takes no constraints. end_compile: called by
+        `close`, ends what `compile` runs in."""
         self.link = link
         self.tokenizer = tokenizer
         self.template = template
@@ -29,13 +30,15 @@ class Runtime:
         self.context = context
         self.router = Router()
         self._compiler = Compiler(compile or _no_constraints, send=link.send, next_id=self.router.next_id)
+        self._end_compile = end_compile
         link.listen(self.router.deliver)
 
     @classmethod
     def load(cls, model: str, config: EngineConfig | None = None, *, process: bool = False,
              progress: Callable[[str], None] | None = None) -> Runtime:
         """model: a name of the catalogue (fetched once) or the path of a .gguf file. process: the engine runs in a
-        process of its own. progress: told in words what is being done. Raises ModelError."""
+        process of its own, and constraints are compiled in others. progress: told in words what is being done.
+        Raises ModelError."""
         from .loading import load_runtime
 
         return load_runtime(model, config or EngineConfig(), process=process, progress=progress or (lambda words: None))
@@ -64,6 +67,8 @@ class Runtime:
         """Open requests fail with EngineFault."""
         self.link.close()
         self._compiler.close()
+        if self._end_compile is not None:
+            self._end_compile()
         self.template.close()
 
 

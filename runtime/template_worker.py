@@ -8,7 +8,6 @@ and stdout: first {"source"}; then per rendering {"context", "limit"}, answered 
 from __future__ import annotations
 
 import json
-import resource
 import signal
 import sys
 from collections.abc import Mapping
@@ -19,6 +18,8 @@ import jinja2.ext
 import jinja2.nodes
 import jinja2.parser
 from jinja2.sandbox import ImmutableSandboxedEnvironment
+
+from .confine import allow_processor_seconds, limit_memory
 
 CPU_SECONDS = 1  # of one rendering, rounded up to whole seconds by the kernel's counter
 MEMORY_BYTES = 512 << 20  # address space of the process
@@ -80,14 +81,11 @@ def _to_json(value: object, indent: int | None = None) -> str:
 
 def main() -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl+C reaches the whole group: the parent decides what ends
-    if sys.platform == "linux":  # elsewhere this limit is not kept by the kernel
-        hard = resource.getrlimit(resource.RLIMIT_AS)[1]
-        most = MEMORY_BYTES if hard == resource.RLIM_INFINITY else min(MEMORY_BYTES, hard)
-        resource.setrlimit(resource.RLIMIT_AS, (most, most))
+    limit_memory(MEMORY_BYTES)
     source = json.loads(sys.stdin.readline())["source"]
     template: jinja2.Template | None = None
     for line in sys.stdin:
-        _allow_time()
+        allow_processor_seconds(CPU_SECONDS)
         try:
             task = json.loads(line)
             template = template or environment().from_string(source)
@@ -96,13 +94,6 @@ def main() -> None:
             answer = {"error": _describe(error), "limit": isinstance(error, _LIMITS)}
         sys.stdout.write(json.dumps(answer) + "\n")
         sys.stdout.flush()
-
-
-def _allow_time() -> None:
-    """The kernel ends the process when this rendering takes more."""
-    used = resource.getrusage(resource.RUSAGE_SELF)
-    limit = int(used.ru_utime + used.ru_stime) + CPU_SECONDS + 1
-    resource.setrlimit(resource.RLIMIT_CPU, (limit, resource.getrlimit(resource.RLIMIT_CPU)[1]))
 
 
 def _describe(error: Exception) -> str:

@@ -12,10 +12,11 @@ from pathlib import Path
 
 import msgspec
 
+from .channel import Channel
 from .engine import Engine
 from .faults import pack
 from .messages import PROTOCOL_VERSION, Command, EngineStopped, Event, Stop
-from .process_link import Boot, Channel, Hello, Ready, Refused
+from .process_link import Boot, Hello, Ready, Refused
 
 # A step that is running when the parent goes away may end in this time; then the process ends anyway.
 FAREWELL_SECONDS = 5.0

@@ -15,6 +15,7 @@ POLICY = [
     "pages", "radix", "radix_node", "lease", "request", "memory", "scheduler", "plan", "executor", "reception",
     "engine", "device", "constraints", "messages", "config", "errors", "scripted_executor", "branch", "branch_state",
     "session", "answering", "generation", "router", "link", "process_link", "worker", "runtime", "stops", "detokenizer",
+    "channel", "confine", "compile_process", "compile_worker",
 ]
 GRAMMARS = ["constraint", "errors", "schema", "ir", "json_text", "document", "limits"]
 

@@ -1,0 +1,347 @@
+"""Constraints are compiled in processes that can be killed: the same grammars, and a hostile one is its caller's loss."""
+
+from __future__ import annotations
+
+import gc
+import os
+import select
+import signal
+import subprocess
+import sys
+import textwrap
+import threading
+from collections.abc import Callable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import closing
+from pathlib import Path
+
+import psutil
+import pytest
+
+from espalier.grammars.constraint import AnyObject, Choices, Constraint, Gbnf, JsonSchema, Lark, Regex
+from espalier.grammars.errors import (
+    BudgetTooSmall,
+    ConstraintError,
+    ConstraintTooLarge,
+    EspalierError,
+    InvalidConstraint,
+    MissingByte,
+    Unsatisfiable,
+    UnsupportedKeyword,
+)
+from espalier.grammars.limits import Limits
+from espalier.runtime import compile_process
+from espalier.runtime.compile_process import CompileProcess
+from espalier.runtime.errors import EngineFault
+from espalier.runtime.faults import pack, unpack
+from espalier.runtime.loading import compile_grammar
+
+PERSON = JsonSchema('{"type":"object","properties":{"name":{"type":"string"},"age":{"type":"integer","minimum":0}}}')
+TREE = JsonSchema('{"$ref":"#/$defs/n","$defs":{"n":{"type":"array","items":{"$ref":"#/$defs/n"},"maxItems":3}}}')
+GOOD: list[Constraint] = [
+    PERSON,
+    TREE,
+    JsonSchema('{"type":"string","format":"date","not":{"const":"2000-01-01"}}', spacing="indented"),
+    JsonSchema('{"x-note":1,"enum":["é","😀",1.5,null]}'),
+    AnyObject(),
+    AnyObject(spacing="spaced"),
+    Regex("[a-z]{3,9}@(x|y)\\.org"),
+    Choices(("north", "south", "漢字")),
+    Lark('start: "a" start "b" | "c"'),
+    Gbnf('root ::= "x" [0-9]+ | "y" root'),
+]
+REFUSED: list[tuple[Constraint, type[ConstraintError]]] = [
+    (JsonSchema("{"), InvalidConstraint),
+    (JsonSchema('{"properties":{"a":{"type":"sting"}}}'), InvalidConstraint),
+    (JsonSchema('{"allOf":[{"type":"string"},{"type":"integer"}]}'), Unsatisfiable),
+    (JsonSchema('{"nonsense":1}', strict_keywords=True), UnsupportedKeyword),
+    (JsonSchema("[" * 5000), ConstraintTooLarge),
+    (Regex("a("), InvalidConstraint),
+    (Regex("(?<=a)b(?=c)d"), ConstraintError),
+    (Choices(()), ConstraintError),
+    (Lark("start: missing"), ConstraintError),
+    (Gbnf("root ::= other"), ConstraintError),
+]
+# Its automaton has 2^20 states: the compiler's own limits end it after seconds.
+HOSTILE = Regex("(.*a.{19})")
+PATIENCE = 60.0
+
+
+def children() -> set[int]:
+    """Zombies too."""
+    return {child.pid for child in psutil.Process().children()}
+
+
+@pytest.fixture(scope="module")
+def shared() -> Iterator[CompileProcess]:
+    with closing(CompileProcess()) as pool:
+        yield pool
+
+
+@pytest.fixture
+def new_children() -> Iterator[Callable[[], set[int]]]:
+    """Those of this test, of which none may be left."""
+    before = children()
+    yield lambda: children() - before
+    assert children() <= before
+
+
+@pytest.mark.parametrize("constraint", GOOD, ids=range(len(GOOD)))
+def test_the_grammar_is_the_one_that_a_thread_compiles(shared: CompileProcess, constraint: Constraint) -> None:
+    assert shared.compile(constraint) == compile_grammar(constraint)
+
+
+@pytest.mark.parametrize(("constraint", "kind"), REFUSED, ids=range(len(REFUSED)))
+def test_a_refusal_is_the_one_that_a_thread_raises(
+    shared: CompileProcess, constraint: Constraint, kind: type[ConstraintError]
+) -> None:
+    with pytest.raises(kind) as here:
+        compile_grammar(constraint)
+    with pytest.raises(kind) as there:
+        shared.compile(constraint)
+    assert details(there.value) == details(here.value)
+    assert there.value.keyword or there.value.where
+
+
+def details(error: ConstraintError) -> tuple[object, ...]:
+    return type(error), error.message, error.keyword, error.where, error.fix
+
+
+@pytest.mark.parametrize(
+    "error",
+    [UnsupportedKeyword("m", keyword="k", where="#/w", fix="f"), MissingByte("m", where="#"), BudgetTooSmall(9, 3),
+     ConstraintTooLarge("m", keyword="states")],
+)
+def test_an_error_crosses_the_border_whole(error: ConstraintError) -> None:
+    there = unpack(pack(0, error))
+    assert isinstance(there, ConstraintError)
+    assert details(there) == details(error)
+
+
+def test_the_worker_loads_only_what_compiling_needs() -> None:
+    code = (
+        "import sys\n"
+        "from espalier.runtime import compile_worker\n"
+        "from espalier.grammars.constraint import AnyObject\n"
+        "from espalier.grammars.limits import Limits\n"
+        "compile_worker.answer(compile_worker.Task(AnyObject(), Limits()))\n"
+        "heavy = {'torch', 'triton', 'numba', 'numpy', 'tokenizers', 'fastapi', 'jinja2', 'lark', 'pydantic'}\n"
+        "sys.exit(str(heavy & set(sys.modules)) if heavy & set(sys.modules) else 0)"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+
+
+def test_a_hostile_constraint_is_ended_at_the_deadline_while_another_is_answered(
+    new_children: Callable[[], set[int]]
+) -> None:
+    with closing(CompileProcess(limits=Limits(seconds=1000.0, states=1 << 40), deadline=3.0)) as pool:
+        pool.compile(AnyObject())
+        with ThreadPoolExecutor(1) as threads:
+            hostile = threads.submit(pool.compile, HOSTILE)
+            until(lambda: busy(pool) == 1)
+            answered = 0
+            while not hostile.done():
+                assert pool.compile(PERSON)
+                answered += 1
+            assert answered > 3
+            expect_too_large(hostile, "seconds", "longer than 3 seconds")
+        assert pool.compile(HOSTILE_BUT_SMALL) == compile_grammar(HOSTILE_BUT_SMALL)
+        assert len(new_children()) <= 2
+
+
+HOSTILE_BUT_SMALL = Regex("(.*a.{3})")
+
+
+def test_a_constraint_that_takes_more_processor_time_than_it_may_is_ended_by_the_kernel() -> None:
+    limits = Limits(seconds=0.0, states=1 << 40)
+    with closing(CompileProcess(limits=limits, deadline=PATIENCE, command=worker("deaf clock"))) as pool:
+        with ThreadPoolExecutor(1) as threads:
+            expect_too_large(threads.submit(pool.compile, HOSTILE), "seconds", "processor seconds")
+
+
+def test_a_constraint_that_takes_more_memory_than_it_may_is_refused_and_the_next_is_compiled() -> None:
+    limits = Limits(seconds=1000.0, states=1 << 40)
+    with closing(CompileProcess(limits=limits, deadline=PATIENCE, memory=200 << 20)) as pool:
+        with ThreadPoolExecutor(1) as threads:
+            expect_too_large(threads.submit(pool.compile, HOSTILE), "memory", "200 MiB")
+        assert pool.compile(PERSON) == compile_grammar(PERSON)
+
+
+def test_a_worker_killed_while_it_compiles_costs_one_request(new_children: Callable[[], set[int]]) -> None:
+    with closing(CompileProcess()) as pool, ThreadPoolExecutor(2) as threads:
+        pool.compile(AnyObject())
+        hostile = threads.submit(pool.compile, HOSTILE)
+        until(lambda: busy(pool) == 1)
+        (victim,) = new_children()
+        good = threads.submit(pool.compile, PERSON)
+        os.kill(victim, signal.SIGKILL)
+        expect_too_large(hostile, "process", "status -9")
+        assert good.result(PATIENCE) == compile_grammar(PERSON)
+
+
+def test_a_worker_killed_while_it_waits_costs_nobody_anything(new_children: Callable[[], set[int]]) -> None:
+    with closing(CompileProcess()) as pool:
+        for _ in range(2):
+            assert pool.compile(PERSON)
+            (pid,) = new_children()
+            os.kill(pid, signal.SIGKILL)
+            os.waitid(os.P_PID, pid, os.WEXITED | os.WNOWAIT)
+
+
+def test_a_worker_that_stands_still_is_replaced(new_children: Callable[[], set[int]]) -> None:
+    with closing(CompileProcess(deadline=0.3, limits=Limits(seconds=0.2))) as pool:
+        pool.compile(AnyObject())
+        (pid,) = new_children()
+        os.kill(pid, signal.SIGSTOP)
+        with pytest.raises(ConstraintTooLarge) as caught:
+            pool.compile(Lark("start: " + " | ".join(f'"{n}"' for n in range(100_000))))  # more than a socket holds
+        assert (caught.value.keyword, caught.value.where) == ("seconds", "line 1, column 1")
+        assert pid not in new_children()
+
+
+def test_as_many_workers_as_agreed_whatever_is_asked(new_children: Callable[[], set[int]]) -> None:
+    with closing(CompileProcess(workers=2)) as pool, ThreadPoolExecutor(8) as threads:
+        found = list(threads.map(pool.compile, GOOD * 3))
+        assert found == [compile_grammar(constraint) for constraint in GOOD] * 3
+        assert 1 <= len(new_children()) <= 2
+
+
+def test_close_ends_what_runs_and_what_waits(new_children: Callable[[], set[int]]) -> None:
+    pool = CompileProcess(workers=1)
+    with ThreadPoolExecutor(3) as threads:
+        asked = [threads.submit(pool.compile, HOSTILE) for _ in range(3)]
+        until(lambda: busy(pool) == 1)
+        pool.close()
+        assert not new_children()
+        for future in asked:
+            with pytest.raises(EngineFault, match="closed"):
+                future.result(PATIENCE)
+    with pytest.raises(EngineFault, match="closed"):
+        pool.compile(PERSON)
+    pool.close()
+
+
+def test_a_pool_that_is_dropped_leaves_no_process(new_children: Callable[[], set[int]]) -> None:
+    pool = CompileProcess()
+    assert pool.compile(AnyObject())
+    assert new_children()
+    del pool
+    gc.collect()
+    assert not new_children()
+
+
+# What a worker may say; each is the program of one.
+SPEAKS = "import socket, struct, sys, msgspec\ns = socket.socket(fileno=0)\n"
+SAYS = SPEAKS + (
+    "say = lambda body: s.sendall(struct.pack('>I', len(body)) + body)\nsay(msgspec.msgpack.encode({'type': 'Ready'}))\n"
+)
+GARBAGE = {
+    "nothing, at the start": "",
+    "noise, at the start": SPEAKS + "s.sendall(b'\\xff' * 100)",
+    "another message, at the start": SPEAKS + "s.sendall(struct.pack('>I', 1) + b'\\x80')",
+    "an answer before it is asked": SPEAKS
+    + "b = msgspec.msgpack.encode({'type': 'Done', 'grammar': b''})\ns.sendall(struct.pack('>I', len(b)) + b)\ns.recv(9)",
+    "noise": SAYS + "s.recv(1 << 16)\ns.sendall(b'\\xff' * 100)\ns.recv(9)",
+    "no message": SAYS + "s.recv(1 << 16)\nsay(b'\\xc1')\ns.recv(9)",
+    "a message of another kind": SAYS + "s.recv(1 << 16)\nsay(msgspec.msgpack.encode({'type': 'Ready'}))\ns.recv(9)",
+    "an unknown error": SAYS
+    + "s.recv(1 << 16)\nsay(msgspec.msgpack.encode({'type': 'Failed', 'request': 0, 'error': 'Exit', 'message': ''}))\ns.recv(9)",
+}
+DIES = {
+    "half an answer": SAYS + "s.recv(1 << 16)\ns.sendall(b'\\0\\0\\1\\0abc')\nsys.exit(3)",
+    "no answer": SAYS + "s.recv(1 << 16)\nsys.exit(3)",
+    "not even reading": SAYS + "sys.exit(3)",
+}
+
+
+def worker(name: str) -> tuple[str, ...]:
+    return sys.executable, "-c", {**GARBAGE, **DIES, "deaf clock": DEAF}[name]
+
+
+DEAF = """
+import sys
+from espalier.grammars.limits import Meter
+from espalier.runtime import compile_worker
+Meter.time = lambda self, where="": None
+sys.exit(compile_worker.main(1 << 30))
+"""
+
+
+@pytest.mark.parametrize("name", GARBAGE)
+def test_a_worker_that_talks_nonsense_is_a_fault_and_is_ended(
+    name: str, new_children: Callable[[], set[int]]
+) -> None:
+    with closing(CompileProcess(command=worker(name))) as pool:
+        for _ in range(2):
+            with pytest.raises(EngineFault):
+                pool.compile(PERSON)
+
+
+@pytest.mark.parametrize("name", DIES)
+def test_a_worker_that_dies_of_a_constraint_refuses_it(name: str, new_children: Callable[[], set[int]]) -> None:
+    with closing(CompileProcess(command=worker(name))) as pool:
+        for _ in range(2):
+            with pytest.raises(ConstraintTooLarge, match="status 3") as caught:
+                pool.compile(PERSON)
+            assert (caught.value.keyword, caught.value.where) == ("process", "#")
+
+
+def test_a_worker_that_cannot_be_started_is_a_fault(tmp_path: Path) -> None:
+    with pytest.raises(EngineFault, match="cannot start"):
+        CompileProcess(command=[str(tmp_path / "nothing")])
+
+
+def test_a_worker_that_never_gets_ready_is_a_fault(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(compile_process, "_START_SECONDS", 0.1)
+    program = (sys.executable, "-c", "import sys; sys.stdin.buffer.raw.read(1)")
+    with closing(CompileProcess(command=program)) as pool, pytest.raises(EngineFault, match="did not start"):
+        pool.compile(PERSON)
+
+
+@pytest.mark.skipif(not hasattr(os, "pidfd_open"), reason="waiting for a process that is not a child needs Linux")
+@pytest.mark.parametrize("constraint", ["AnyObject()", 'Regex("(.*a.{19})")'], ids=["idle", "compiling"])
+def test_a_worker_ends_when_its_parent_does(constraint: str) -> None:
+    parent = textwrap.dedent(f"""
+        import os, sys, threading, psutil
+        from espalier.grammars.constraint import AnyObject, Regex
+        from espalier.grammars.limits import Limits
+        from espalier.runtime.compile_process import CompileProcess
+        pool = CompileProcess(limits=Limits(seconds=1000.0, states=1 << 40))
+        pool.compile(AnyObject())
+        threading.Thread(target=pool.compile, args=({constraint},), daemon=True).start()
+        sys.stdout.write(f'{{psutil.Process().children()[0].pid}}\\n')
+        sys.stdout.flush()
+        sys.stdin.read()
+        os._exit(0)
+    """)
+    with subprocess.Popen([sys.executable, "-c", parent], stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
+        assert process.stdin is not None
+        assert process.stdout is not None
+        child = os.pidfd_open(int(process.stdout.readline(20)))
+        assert not select.select([child], [], [], 0.3)[0]
+        process.stdin.close()
+        assert select.select([child], [], [], PATIENCE)[0], "the worker outlived its parent"
+        os.close(child)
+
+
+def busy(pool: CompileProcess) -> int:
+    return len(pool._busy)
+
+
+def until(condition: Callable[[], bool]) -> None:
+    pause = threading.Event()
+    for _ in range(int(PATIENCE * 100)):
+        if condition():
+            return
+        pause.wait(0.01)
+    raise AssertionError("it did not come to pass")
+
+
+def expect_too_large(asked: Future[bytes], keyword: str, words: str) -> None:
+    error: BaseException | None = asked.exception(PATIENCE)
+    assert isinstance(error, ConstraintTooLarge), error
+    assert isinstance(error, EspalierError)
+    assert (error.keyword, error.where) == (keyword, "column 1")
+    assert words in error.message
+    assert error.fix
