@@ -25,6 +25,11 @@ def random_tree(draw: random.Random, depth: int) -> Node:
     return Node(slots, tokens=min(slots, draw.choice((1, 1, 1, 7, 70))))
 
 
+def stepped(forest: Forest) -> Step:
+    bits = forest.draft_bits().to("cuda") if any(row.draft_len for row in forest.rows) else None
+    return Step.of(forest.rows, forest.segments, forest.block_table("cuda"), draft_bits=bits)
+
+
 def attended(
     forest: Forest, q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, score: Score, *, exact: bool, programs: int,
     tiles: Tiles = FAST,
@@ -36,7 +41,7 @@ def attended(
     work = Work.of(made, q_heads=GROUPS * KV_HEADS, head_dim=DIM, device=q.device)
     for scratch in (work.part_o, work.part_ml):
         scratch.fill_(torch.nan)
-    step = Step.of(forest.rows, forest.segments, forest.block_table("cuda"))
+    step = stepped(forest)
     out = torch.full_like(q, torch.nan)
     return attend(q, k, v, step, work, score, out=out, exact=exact, side=torch.cuda.Stream(), tiles=tiles)
 
@@ -71,6 +76,19 @@ def check_fp8(report: Report) -> None:
         ours = attended(forest, q, k, v, score, exact=exact, programs=300, tiles=FP8).double()
         error = float(((ours - expected).norm() / expected.norm()).nan_to_num(1e9))
         report(f"paged attention, fp8, exact={exact}", error < 1e-2, f"relative error {error:.1e}")
+
+
+def check_drafts(report: Report) -> None:
+    trees = [Node(640, (Node(33, tokens=20, draft=17), Node(190, tokens=64, draft=64))), Node(70, draft=1), Node(9)]
+    forest = Forest.of(trees, 16)
+    q = torch.randn(forest.tokens, GROUPS * KV_HEADS, DIM, device="cuda").bfloat16()
+    k, v = (forest.pool(KV_HEADS, DIM, torch.bfloat16, "cuda") for _ in range(2))
+    score = Score(DIM**-0.5, window=300, soft_cap=20.0, sinks=torch.randn(GROUPS * KV_HEADS, device="cuda"))
+    expected = reference(q, k, v, stepped(forest), score).double()
+    for exact in (False, True):
+        ours = attended(forest, q, k, v, score, exact=exact, programs=300).double()
+        error = float(((ours - expected).norm() / expected.norm()).nan_to_num(1e9))
+        report(f"drafts, window, cap and sinks, exact={exact}", error < 1e-2, f"relative error {error:.1e}")
 
 
 def check_bits(report: Report) -> None:
@@ -126,5 +144,6 @@ def run(report: Report) -> None:
     torch.manual_seed(0)
     check_forests(report)
     check_fp8(report)
+    check_drafts(report)
     check_bits(report)
     probe_tiles(report)
