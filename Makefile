@@ -1,4 +1,4 @@
-# Five commands: demo, test, check, bench, soak. Each sets up what it needs in .venv.
+# Commands: demo, test, check, bench, bench-grammars, soak. Each sets up what it needs in .venv.
 # Another index or pip option: make demo PIP_ARGS="--index-url https://..."
 
 PYTHON ?= python3
@@ -7,7 +7,7 @@ ARGS ?=
 VENV := .venv
 RUN := $(VENV)/bin/python
 
-.PHONY: demo test check bench soak bench-kernels kernel-report clean
+.PHONY: demo test check bench soak bench-grammars bench-kernels kernel-report clean
 
 demo: $(VENV)/.run
 	$(RUN) examples/extract.py
@@ -30,6 +30,10 @@ bench-kernels: $(VENV)/.test
 # Without one: compiles every kernel for sm_90 and reads the machine code.
 kernel-report: $(VENV)/.test
 	$(RUN) -m scripts.kernel_report $(ARGS)
+
+# HARNESS: the folder of the harness of grammar engines. TOK: a tokenizer.json. PEERS: a python with llguidance, xgrammar.
+bench-grammars: $(VENV)/.test
+	$(RUN) -m bench.grammars $(HARNESS) $(TOK) $(if $(PEERS),--peers $(PEERS)) $(BENCH_ARGS)
 
 soak: $(VENV)/.test
 	$(RUN) -m pytest -m slow --timeout 1800

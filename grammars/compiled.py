@@ -49,6 +49,8 @@ class CompiledGrammar:
         self._layout = Layout(grammar, self._limits.states, self._limits.distances)
         self.tables = compile_tables(grammar, self._layout, vocabulary.single)
         self._signatures = Signatures(self.tables, self._layout, vocabulary.longest)
+        distinct = self.tables.rules[self.tables.states[self._layout.offsets, KIND] == DISTINCT]
+        self._widest = int(distinct[:, WIDEST].max(initial=0))
         self._lock = threading.RLock()
         self._depths: dict[Key, list[int]] = {}
         self._masks: OrderedDict[Key, _Mask] = OrderedDict()
@@ -99,9 +101,7 @@ class CompiledGrammar:
         """How much more than the mask's growth U can grow because of free keys, at most."""
         if not configuration.used and not len(mask.marked):
             return 0
-        rules = self.tables.rules[self.tables.states[self._layout.offsets, KIND] == DISTINCT]
-        widest = int(rules[:, WIDEST].max(initial=0))
-        return (mask.looked + 1) * (2 * widest + self.vocabulary.longest + 2 + explorer.longest_key())
+        return (mask.looked + 1) * (2 * self._widest + self.vocabulary.longest + 2 + explorer.longest_key())
 
     def _mask(self, explorer: Explorer, configuration: Configuration) -> _Mask:
         """The finished mask of the configuration's signature, its row pinned; walked when it is new or evicted."""

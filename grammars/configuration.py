@@ -9,7 +9,9 @@ from typing import Any
 import msgspec
 import numpy as np
 
-from .arena import FULL, KEYS, Arena
+from .arena import FULL, KEYS, RETURN, Arena
+from .bodies import Bodies, Body
+from .body_walk import read_body
 from .errors import ConstraintTooLarge
 from .masking import strike, walk
 from .rows import Row
@@ -95,6 +97,10 @@ class Explorer:
         self._notes = np.zeros(3, np.int64)
         self._stretches = (np.zeros((vocabulary.longest + 2, 5), np.int32), np.zeros((SLOTS, 256), np.uint8),
                            np.zeros((SLOTS + 1, 4), np.int32))
+        self._nodes = len(vocabulary.trie.byte)
+        self._bodies = Bodies(tables, vocabulary.bodies)
+        self._marked = np.empty((vocabulary.size, 2), np.int32)
+        self._row = np.zeros(vocabulary.words, np.uint32)
         self._offsets, self._crossed = (np.zeros(vocabulary.longest + 3, np.int64) for _ in range(2))
         self._sliced: SlicedWalk | None = None
         if not (tables.states[:, KIND] == DISTINCT).any():
@@ -192,11 +198,53 @@ class Explorer:
 
     def walk(self, configuration: Configuration, limit: int = NO_LIMIT, *, exact: bool = False) -> Walked:
         """The mask of a configuration over successors with U <= limit. exact: free keys written are heeded; without it
-        the walk is of the configuration as if there were none, and the tokens that need a test are marked."""
-        if self._sliced is not None:
-            return self._walk_slices(self._sliced, configuration.threads, limit, exact)
-        trie = self._vocabulary.trie
-        return self._walk(configuration.threads, 0, len(trie.byte), limit, exact, False)
+        the walk is of the configuration as if there were none, and the tokens that need a test are marked.
+
+        worst: for several threads, of the tokens of each by itself.
+        """
+        threads = configuration.threads.copy()
+        if not exact:
+            threads[:, OPEN] = 0
+        with self._lock:
+            mark = self._arena.mark()
+            words, report = np.zeros(self._vocabulary.words, np.uint32), np.zeros(REPORT, np.int64)
+            below = np.where(threads[:, NODE] > 0, self.nodes[threads[:, NODE], RETURN], -1).tolist()
+            bodies = [self._bodies.of(state, under, exact)
+                      for state, under in zip(threads[:, STATE].tolist(), below, strict=True)]
+            if self._sliced is not None and not any(bodies) and self._bodies.heavy(threads, below):
+                return self._walk_slices(self._sliced, threads, limit, exact)
+            visited = self._retried(mark, lambda: self._read(threads, bodies, limit, int(exact), words, report))
+            self._arena.undo_to(mark)
+            marked = self._marked[: report[MARKED]].copy()
+            return Walked(words, int(report[WORST]), int(report[LOOKED]), marked, visited)
+
+    def _read(self, threads: Any, bodies: list[Body | None], limit: int, exact: int, words: Any, report: Any) -> int:
+        """The bodies of the threads that have one, then one walk of all others. Returns trie nodes visited, -1 in
+        trouble."""
+        words[:], report[:] = 0, 0
+        visited = 0
+        rest = [k for k, body in enumerate(bodies) if body is None]
+        for k, body in enumerate(bodies):
+            if body is not None:
+                self._threads[0] = threads[k]
+                nodes = self._read_one(body, limit, exact, words, report)
+                if nodes < 0:
+                    return -1
+                visited += nodes
+        if not rest:
+            return visited
+        count = self._load(threads[np.array(rest)])
+        nodes = int(walk(self._tables, self._arena.kernel, self._trie, self._threads, count, 0, self._nodes,
+                         limit, exact, words, self._marked, report, 0, self._queue, self._offsets, self._crossed,
+                         *self._stretches))
+        return visited + nodes if nodes >= 0 else -1
+
+    def _read_one(self, body: Body, limit: int, exact: int, words: Any, report: Any) -> int:
+        made = body.rows
+        return int(read_body(self._tables, self._arena.kernel, self._trie, made.groups, made.tokens, body.numbers,
+                             made.rows, made.full, body.cut, body.found, body.exits, self._threads, limit, exact,
+                             self._row, words, self._marked, report, self._queue, self._offsets, self._crossed,
+                             *self._stretches))
 
     def _walk_slices(self, sliced: SlicedWalk, threads: Any, limit: int, exact: bool) -> Walked:
         with self._lock:
@@ -210,27 +258,21 @@ class Explorer:
 
     def any_token(self, threads: Any, begin: int, end: int) -> bool:
         """Whether some token in the trie nodes [begin, end) can be read from `threads`."""
-        return begin < end and self._walk(threads, begin, end, NO_LIMIT, True, True).words.any()
-
-    def _walk(self, threads: Any, begin: int, end: int, limit: int, exact: bool, first_only: bool) -> Walked:
+        if begin >= end:
+            return False
         with self._lock:
             mark = self._arena.mark()
-            words = np.zeros(self._vocabulary.words, np.uint32)
-            marked = np.empty((1 if first_only else self._vocabulary.size, 2), np.int32)
-            report = np.zeros(REPORT, np.int64)
+            words, report = np.zeros(self._vocabulary.words, np.uint32), np.zeros(REPORT, np.int64)
 
             def work() -> int:
-                words[:], report[:] = 0, 0
-                count = self._load(threads)
-                if not exact:
-                    self._threads[:count, OPEN] = 0
-                return int(walk(self._tables, self._arena.kernel, self._trie, self._threads, count, begin,
-                                end, limit, int(exact), words, marked, report, int(first_only), self._queue,
-                                self._offsets, self._crossed, *self._stretches))
+                report[:] = 0
+                return int(walk(self._tables, self._arena.kernel, self._trie, self._threads, self._load(threads), begin,
+                                end, NO_LIMIT, 1, words, self._marked, report, 1, self._queue, self._offsets,
+                                self._crossed, *self._stretches))
 
-            visited = self._retried(mark, work)
+            self._retried(mark, work)
             self._arena.undo_to(mark)
-            return Walked(words, int(report[WORST]), int(report[LOOKED]), marked[: report[MARKED]].copy(), visited)
+            return bool(words.any())
 
     def strike(self, configuration: Configuration, words: Any, marked: Any, limit: int = NO_LIMIT) -> int:
         """Clears the bits of marked tokens that the free keys written forbid or that leave U > limit; returns how many.

@@ -82,7 +82,8 @@ def walk(  # type: ignore[no-untyped-def]
 
     The nodes are a whole subtree's children, and the threads stand before them. limit: the largest U that a successor
     may have. exact: heed the free keys written. marked[i] = (token, moves that only an exact test can judge).
-    report: the largest U seen, frames looked into, tokens marked, tokens allowed, trouble. first_only: stop at one.
+    report: the largest U seen, frames looked into, tokens marked, tokens allowed, trouble; several walks may share
+    one. first_only: stop at one.
     threads, queue, offsets, crossed, stretches, kinds, known: room to work in (stretches.py), offsets and crossed of
     the longest token and three more. Returns trie nodes visited, -1 in trouble.
     """
@@ -94,7 +95,7 @@ def walk(  # type: ignore[no-untyped-def]
     crossed[0] = 0
     above = depth[begin] - 1 if begin < end else 0
     offsets[1] = count
-    i, visited, marks = begin, 0, 0
+    i, visited, marks = begin, 0, report[MARKED]
     last = stretches.shape[0] - 1
     stretches[last, END] = 0
     known[SLOTS, 0] = SLOTS if first_only == 1 else 0

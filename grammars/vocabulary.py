@@ -7,6 +7,7 @@ from collections.abc import Callable, Collection, Sequence
 import numpy as np
 import numpy.typing as npt
 
+from .bodies import BodyStore
 from .slices import Slices
 from .trie import Trie, build_trie
 
@@ -38,6 +39,7 @@ class Vocabulary:
         self.longest = max((len(self.tokens[i]) for i in self.text_ids), default=1)
         self.trie: Trie = build_trie(self.tokens, self.text_ids, max(self.size, 1))
         self.slices = Slices(self.trie, self.words)
+        self.bodies = BodyStore(self.trie, self.words)
         self.single = self._single_bytes()
         self.stop_words = self._bits(self.stop)
         self._is_text = bytearray(self.size)

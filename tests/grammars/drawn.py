@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from hypothesis import strategies as st
 
+from espalier.grammars.bodies import BodyStore
 from espalier.grammars.ir import (
     CLOSE_KEY,
     COUNT,
@@ -47,8 +48,11 @@ def small_vocabulary(extra: Sequence[bytes], letters: bytes = LETTERS) -> Vocabu
             data = data[len(tokens[best]):]
         return ids
 
-    return Vocabulary([*tokens, letters[:1], b""], special=(special,), stop=(special + 1,), encode=encode,
-                      size=special + 5)
+    vocabulary = Vocabulary([*tokens, letters[:1], b""], special=(special,), stop=(special + 1,), encode=encode,
+                            size=special + 5)
+    # Bodies are for large vocabularies: here every state gets one, so that the references judge them too.
+    vocabulary.bodies = BodyStore(vocabulary.trie, vocabulary.words, worth=0, dense=2)
+    return vocabulary
 
 
 tokens = st.lists(st.text(LETTERS.decode(), min_size=2, max_size=5).map(str.encode), max_size=12, unique=True)

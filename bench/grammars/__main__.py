@@ -1,0 +1,74 @@
+"""Our grammar engine and its peers, side by side on the same schemas: writes bench/results/grammars.json.
+
+    python -m bench.grammars HARNESS TOKENIZER.json [--peers PYTHON] [--limit N] [--budget SECONDS] [--reuse FOLDER]
+
+HARNESS: a folder with bench.py, the harness of grammar engines, which runs each engine in a process of its own and
+kills cases that hang. PYTHON: the interpreter that has llguidance and xgrammar; without it ours runs alone. Times are
+thread CPU time, one thread, the clock's own cost included. Real schemas only.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import platform
+import subprocess
+import sys
+import tempfile
+import time
+from dataclasses import asdict
+from pathlib import Path
+
+from ..report import RESULTS, commit, cpu_name
+from .table import Run, read_run, rows_of
+
+HERE = Path(__file__).resolve().parent
+OURS = "espalier"
+PEERS = {"llguidance": "llguidance", "xgrammar": "xgrammar-loose"}
+
+
+def run_engine(options: argparse.Namespace, label: str, folder: Path) -> Run:
+    """One engine through the harness; a result file that is there already is read again."""
+    python = sys.executable if label == OURS else options.peers
+    name = f"{HERE / 'adapter.py'}:Engine" if label == OURS else PEERS[label]
+    result, shapes = folder / f"{label}.jsonl", folder / f"{label}.shapes.json"
+    if not result.exists():
+        subprocess.run([python, options.harness / "bench.py", name, "--tok", options.tokenizer, "--out", result,
+                        "--limit", str(options.limit), "--timeout", "25", "--budget-s", str(options.budget)],
+                       check=True)
+    if not shapes.exists():
+        done = subprocess.run([python, HERE / "shapes.py", options.harness, options.tokenizer, name], check=True,
+                              capture_output=True, text=True)
+        shapes.write_text(done.stdout.splitlines()[-1], encoding="utf-8")
+    return read_run(result, json.loads(shapes.read_text(encoding="utf-8")))
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("harness", type=Path)
+    parser.add_argument("tokenizer", type=Path)
+    parser.add_argument("--peers", help="an interpreter with llguidance and xgrammar")
+    parser.add_argument("--limit", type=int, default=0, help="an even thinning to so many cases; 0: all")
+    parser.add_argument("--budget", type=float, default=3600, help="seconds for each engine")
+    parser.add_argument("--reuse", type=Path, help="keep the harness's files here, and use those that are there")
+    options = parser.parse_args()
+    options.harness, options.tokenizer = options.harness.resolve(), options.tokenizer.resolve()
+    with tempfile.TemporaryDirectory() as scratch:
+        folder = (options.reuse or Path(scratch)).resolve()
+        folder.mkdir(parents=True, exist_ok=True)
+        runs = {label: run_engine(options, label, folder) for label in (OURS, *(PEERS if options.peers else ()))}
+    rows = rows_of(runs)
+    record = {
+        "name": "grammars", "device": f"{cpu_name()}, one thread",
+        "versions": {"python": platform.python_version(), **{label: run.version for label, run in runs.items()}},
+        "commit": commit(), "date": time.strftime("%Y-%m-%d"),
+        "command": f"python -m bench.grammars HARNESS {options.tokenizer.parts[-3]} --limit {options.limit}",
+        "rows": [asdict(row) for row in rows],
+    }
+    (RESULTS / "grammars.json").write_text(json.dumps(record, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
+    print(f"{'':<50}" + "".join(f"{label:>12}" for label in runs) + f"{'must':>10}")
+    print("\n".join(row.line() for row in rows))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,239 @@
+"""Bodies by state (body_walk.py says what they are): found when first asked for, and shared by a whole vocabulary."""
+
+from __future__ import annotations
+
+import threading
+from collections import OrderedDict
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from .body_walk import AT, BEGIN, BIG, COUNTS, END, FINISH, FROM, arrange, borders, explore, hub_of, spell, tokens_in
+from .tables import CALLED_RULE, CALLS, CALLS_END, DISTINCT, FINAL, KIND, Tables
+from .trie import PLAIN_BYTES, Trie
+from .walk import STATE
+
+_STATES = 256  # of a body, at most
+_WORTH = 1 << 14  # nodes of the vocabulary that a walk may come to, from which on a body pays
+_DENSE = 256  # tokens from which on a group is kept as a row
+_NOTHING = np.zeros(0, np.uint8)
+_LIKELY = np.frombuffer(PLAIN_BYTES, np.uint8).copy()
+_NEAR = 1 << 14  # tokens, and cuts, by which a state may differ from that body
+
+
+class BodyRows(NamedTuple):
+    """What the tokens do in a body. groups[g]: state (local), counts, row or -1, begin and end in `tokens`.
+
+    rows: uint32 [n, words]; full: [words] all groups. exits: local states too.
+    """
+
+    groups: Any
+    tokens: Any
+    rows: Any
+    full: Any
+    exits: Any
+
+    @property
+    def size(self) -> int:
+        return sum(int(array.nbytes) for array in self)
+
+
+class Body(NamedTuple):
+    """A body in the states of one grammar: numbers[local]; cut, found and exits as `read_body` wants them."""
+
+    rows: BodyRows
+    numbers: Any
+    cut: Any
+    found: Any
+    exits: Any
+
+
+class BodyStore:
+    """The rows of one vocabulary, by the spelling of their body; the least recently used go past `byte_budget`.
+
+    worth: nodes of the trie that a walk may come to, from which on it is made. dense: tokens from which on a group
+    of them is kept as a row.
+    """
+
+    def __init__(self, trie: Trie, words: int, *, byte_budget: int = 64 << 20, worth: int = _WORTH,
+                 dense: int = _DENSE) -> None:
+        self.trie = trie
+        self.words = words
+        self.worth = worth
+        self.dense = dense
+        self.first = np.zeros(256, np.int64)  # nodes below each first byte
+        top = np.flatnonzero(trie.depth == 1)
+        self.first[trie.byte[top]] = trie.size[top]
+        self._budget = byte_budget
+        self._used = 0
+        self._lock = threading.Lock()
+        self._rows: OrderedDict[bytes, BodyRows | None] = OrderedDict()
+        longest = int(trie.depth.max(initial=0))
+        self.room = _Room(longest, len(trie.byte), words)
+
+    def get(self, code: bytes) -> tuple[bool, BodyRows | None]:
+        """(whether this body is known, its rows: None when it has none)."""
+        with self._lock:
+            if code not in self._rows:
+                return False, None
+            self._rows.move_to_end(code)
+            return True, self._rows[code]
+
+    def put(self, code: bytes, made: BodyRows | None) -> None:
+        with self._lock:
+            self._rows[code] = made
+            self._used += len(code) + (made.size if made else 0)
+            while self._used > self._budget and len(self._rows) > 1:
+                key, old = self._rows.popitem(last=False)
+                self._used -= len(key) + (old.size if old else 0)
+
+
+class _Room:
+    """Room for one search at a time, under its lock."""
+
+    def __init__(self, longest: int, nodes: int, words: int) -> None:
+        self.lock = threading.Lock()
+        self.stack = np.zeros((longest + 2, 4), np.int32)
+        self.found = np.zeros((32 * words, 3), np.int32)
+        self.cuts = np.zeros((_NEAR, 2), np.int32)
+        self.exits = np.zeros((_NEAR, 4), np.int32)
+        self.sizes = np.zeros(3, np.int64)
+        self.votes = np.zeros((len(PLAIN_BYTES), 2), np.int32)
+        self.tokens = np.zeros(_NEAR, np.int32)
+        self.code = np.zeros(_STATES * 64, np.int32)
+
+
+class Bodies:
+    """The bodies of one grammar's states."""
+
+    def __init__(self, tables: Tables, store: BodyStore) -> None:
+        self._tables = tuple(tables)
+        self._named = tables
+        self._store = store
+        self._trie = tuple(store.trie)
+        self._local = np.zeros(len(tables.states), np.int32)
+        self._known: dict[tuple[int, int], Body | None] = {}
+        self._direct: dict[int, Body | None] = {}
+        self._weights: dict[int, int] = {}
+
+    def heavy(self, threads: Any, below: list[int]) -> bool:
+        """Whether a walk of `threads`, over frames in the states `below`, may come to many nodes of the vocabulary."""
+        states = threads[:, STATE].tolist()
+        under = [b if self._named.states[s, FINAL] else -1 for s, b in zip(states, below, strict=True)]
+        return sum(self._weight(s) for s in {*states, *under} if s >= 0) >= self._store.worth
+
+    def _weight(self, state: int) -> int:
+        """Nodes of the vocabulary below the first bytes that a state reads, itself or by a call."""
+        found = self._weights.get(state)
+        if found is None:
+            tables = self._named
+            readable = tables.go[state] != -1
+            for call in range(tables.states[state, CALLS], tables.states[state, CALLS_END]):
+                readable |= tables.first[tables.calls[call, CALLED_RULE]] == 1
+            found = self._weights[state] = int(self._store.first[readable[tables.classes]].sum())
+        return found
+
+    def of(self, state: int, below: int, exact: bool) -> Body | None:
+        """The body of a state; None when a plain walk is as good, or only a walk heeds what `exact` asks for.
+
+        below: the state in the frame to which it may return, -1 for none.
+        """
+        states = self._named.states
+        if exact and states[state, KIND] == DISTINCT:
+            return None
+        if not states[state, FINAL]:
+            below = -1
+        if (state, below) not in self._known:
+            self._known[state, below] = self._find(state, below)
+        return self._known[state, below]
+
+    def _find(self, state: int, below: int) -> Body | None:
+        states, go, classes = self._named.states, self._named.go, self._named.classes
+        if self._weight(state) < self._store.worth:
+            return None
+        if states[state, FINAL]:
+            if below < 0 or states[below, FINAL] or states[below, CALLS] < states[below, CALLS_END]:
+                return None
+            with self._store.room.lock:
+                return self._shared(state, (go[below] != -1)[classes].astype(np.uint8))
+        if borders(self._tables, state, 0):
+            return None
+        with self._store.room.lock:
+            hub = int(hub_of(self._tables, state, _LIKELY, self._store.room.votes))
+            if hub not in (-1, state):
+                base = self._body(hub)
+                beside = self._beside(state, hub, base) if base is not None else None
+                if beside is not None:
+                    return beside
+            return self._body(state)
+
+    def _body(self, start: int) -> Body | None:
+        """The whole body of a state."""
+        if start not in self._direct:
+            self._direct[start] = self._shared(start, _NOTHING)
+        return self._direct[start]
+
+    def _shared(self, start: int, after: Any) -> Body | None:
+        if borders(self._tables, start, min(after.size, 1)):
+            return None
+        order = np.zeros(_STATES + 1, np.int32)
+        code = self._store.room.code
+        length = int(spell(self._tables, start, min(after.size, 1), self._local, order, code))
+        numbers = order[: order[-1]].copy()
+        try:
+            if length < 0:
+                return None
+            key = code[:length].tobytes() + after.tobytes()
+            known, made = self._store.get(key)
+            if not known:
+                made = self._make(start, after, numbers)
+                self._store.put(key, made)
+        finally:
+            self._local[numbers] = 0
+        if made is None:
+            return None
+        exits = made.exits.copy()
+        exits[:, FROM] = numbers[exits[:, FROM]]
+        return Body(made, numbers, np.zeros(0, np.int32), np.zeros((0, 3), np.int32), exits)
+
+    def _make(self, start: int, after: Any, numbers: Any) -> BodyRows | None:
+        room = self._store.room
+        if explore(self._tables, self._trie, start, -1, after, room.stack, room.found, room.cuts, room.exits,
+                   room.sizes) < 0:
+            return None
+        found, exits = room.found[: room.sizes[0]], room.exits[: room.sizes[2]].copy()
+        exits[:, FROM] = self._local[exits[:, FROM]] - 1
+        most = int(found[:, COUNTS].max(initial=0)) + 1
+        place = (self._local[found[:, END]] - 1) * most + found[:, COUNTS]
+        amount = np.bincount(place, minlength=len(numbers) * most)
+        used = np.flatnonzero(amount)
+        groups = np.zeros((len(used), 5), np.int32)
+        groups[:, 0], groups[:, 1] = used // most, used % most
+        big = amount[used] >= self._store.dense
+        groups[:, BIG] = np.where(big, np.cumsum(big) - 1, -1)
+        small = np.where(big, 0, amount[used])
+        groups[:, BEGIN] = groups[:, FINISH] = np.cumsum(small) - small
+        group_of = np.zeros(len(amount), np.int32)
+        group_of[used] = np.arange(len(used))
+        found[:, END] = group_of[place]
+        tokens = np.zeros(int(small.sum()), np.int32)
+        rows = np.zeros((max(int(big.sum()), 1), self._store.words), np.uint32)
+        full = np.zeros(self._store.words, np.uint32)
+        arrange(found, groups, tokens, self._store.trie.twin, rows, full)
+        return BodyRows(groups, tokens, rows, full, exits)
+
+    def _beside(self, state: int, hub: int, base: Body) -> Body | None:
+        """The body of a state by its difference from that of a hub; None when they differ too much."""
+        room = self._store.room
+        near = room.found[:_NEAR]
+        if explore(self._tables, self._trie, state, hub, _NOTHING, room.stack, near, room.cuts, room.exits,
+                   room.sizes) < 0:
+            return None
+        total = int(tokens_in(self._trie, room.cuts, int(room.sizes[1]), room.tokens))
+        if total < 0:
+            return None
+        found, cuts, exits = (
+            array[:n].copy() for array, n in zip((near, room.cuts, room.exits), room.sizes, strict=True))
+        last = np.searchsorted(cuts[:, 0], base.exits[:, AT], "right") - 1
+        kept = base.exits[(last < 0) | (base.exits[:, AT] >= cuts[last, 1])] if len(cuts) else base.exits
+        return Body(base.rows, base.numbers, room.tokens[:total].copy(), found, np.concatenate([kept, exits]))

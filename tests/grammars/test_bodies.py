@@ -1,0 +1,67 @@
+"""Bodies change no mask, and are shared by all grammars of a vocabulary."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from espalier.grammars.bodies import BodyStore
+from espalier.grammars.compile import compile_constraint
+from espalier.grammars.constraint import JsonSchema
+from espalier.grammars.vocabulary import Vocabulary
+
+from .drawn import small_vocabulary
+from .engine import allowed, bind
+
+SCHEMAS = [
+    ({"properties": {"name": {"type": "string"}, "named": {"maxLength": 9}}},
+     {"name": "Zoë \"Q\" \\n", "nam": [1], "x": {}}),
+    ({"properties": {"a": {"type": "string", "minLength": 6, "maxLength": 12}}}, {"a": "honey, 5 \u00e9\u20ac"}),
+    ({"properties": {"a": {"type": "string", "pattern": "^[A-Za-z ,.]{1,40}$"}}}, {"a": "bees, honey"}),
+    ({"type": "array", "items": {"enum": ["north", "south", "norther"]}}, ["north", "norther"]),
+    ({"anyOf": [{"properties": {"a": {"const": 1}}}, {"properties": {"a": {"maxLength": 3}}}]}, {"a": "abc", "b": "c"}),
+]
+
+
+def without_bodies(vocabulary: Vocabulary) -> Vocabulary:
+    twin = Vocabulary.__new__(Vocabulary)
+    twin.__dict__.update(vocabulary.__dict__)
+    twin.bodies = BodyStore(vocabulary.trie, vocabulary.words, worth=1 << 40)
+    return twin
+
+
+@pytest.mark.parametrize(("schema", "value"), SCHEMAS)
+def test_masks_of_a_real_vocabulary_are_the_same_with_bodies_and_without(smollm2, schema, value):
+    grammar = compile_constraint(JsonSchema(json.dumps(schema)))
+    quick, plain = bind(grammar, smollm2), bind(grammar, without_bodies(smollm2))
+    one, other = quick.matcher(forcing=False), plain.matcher(forcing=False)
+    for token in smollm2.encode(json.dumps(value, ensure_ascii=False, separators=(",", ":"))):
+        near = one.min_tokens() + 3
+        assert allowed(quick, one) == allowed(plain, other)
+        assert allowed(quick, one, near) == allowed(plain, other, near)
+        one.accept(token)
+        other.accept(token)
+
+
+def test_two_grammars_share_what_their_strings_read():
+    vocabulary = small_vocabulary([b'xy', b'x"', b'"a', b'z"}'], bytes(range(0x20, 0x7F)))
+    found = []
+    for name in ("a", "bcd"):
+        schema = {"properties": {name: {"type": "string"}}, "required": [name], "additionalProperties": False}
+        compiled = bind(compile_constraint(JsonSchema(json.dumps(schema))), vocabulary)
+        matcher = compiled.matcher(forcing=False)
+        for letter in f'{{"{name}":"':
+            matcher.accept(vocabulary.tokens.index(letter.encode()))
+        configuration = matcher._position.configuration
+        found.append(matcher._explorer._bodies.of(int(configuration.threads[0, 0]), -1, False).rows)
+    assert found[0] is found[1]
+
+
+def test_the_store_forgets_what_was_used_longest_ago():
+    vocabulary = small_vocabulary([b'xy'])
+    store = BodyStore(vocabulary.trie, vocabulary.words, byte_budget=10)
+    for code in (b"first", b"second", b"third"):
+        store.put(code, None)
+    assert store.get(b"first") == (False, None)
+    assert store.get(b"third") == (True, None)
