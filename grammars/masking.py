@@ -43,7 +43,17 @@ _i8, _u1, _i44, _i8s = types.int64, types.uint8[::1], types.int32[:, ::1], types
 _u4, _i4, _u11 = types.uint32[::1], types.int32[::1], types.uint8[:, ::1]
 
 
-@kernel(_i8(_i44, _i44, _i4, _i8s, TRIE_TYPE, _i44, _i8, _i8, _i8, _i8, _u4, _i44, _i8s))
+@kernel(types.boolean(_i44, _i44, _i44, _i8, _i8))
+def _loops(states, rules, threads, at, exact):  # type: ignore[no-untyped-def]
+    """Whether threads[at] loops on all plain bytes, free keys aside."""
+    if threads[at, OPEN] != 0:
+        return False
+    state = threads[at, STATE]
+    heedless = states[state, KIND] <= COUNTER or (exact == 0 and rules[states[state, RULE], TIGHT] == 0)
+    return states[state, LOOP] != NO_LOOP and heedless
+
+
+@kernel(types.void(_i44, _i44, _i4, _i8s, TRIE_TYPE, _i44, _i8, _i8, _i8, _i8, _u4, _i44, _i8s))
 def _loop(  # type: ignore[no-untyped-def]
     states, rules, distance, costs, trie, threads, at, top, limit, crossed, words, marked, report,
 ):
@@ -69,7 +79,7 @@ def _loop(  # type: ignore[no-untyped-def]
                 report[ALLOWED] += 1
                 marks = allow(trie, _i8(i), words, marked, _i8(marks), crossed)
         i += 1
-    return _i8(marks)
+    report[MARKED] = marks
 
 
 @kernel(_i8(TABLES_TYPE, ARENA_TYPE, TRIE_TYPE, _i44, _i8, _i8, _i8, _i8, _i8, _u4, _i44, _i8s, _i8, _i44, _i8s,
@@ -91,11 +101,9 @@ def walk(  # type: ignore[no-untyped-def]
     classes, go, states, rules, edges, distance = tables[0], tables[1], tables[2], tables[3], tables[5], tables[7]
     costs, plain = arena[1], trie[5]
     notes = report[NOTES:]
-    offsets[0] = 0
-    crossed[0] = 0
+    offsets[0], offsets[1], crossed[0] = 0, count, 0
     above = depth[begin] - 1 if begin < end else 0
-    offsets[1] = count
-    i, visited, marks = begin, 0, report[MARKED]
+    i, visited = begin, 0
     last = stretches.shape[0] - 1
     stretches[last, END] = 0
     known[SLOTS, 0] = SLOTS if first_only == 1 else 0
@@ -104,30 +112,22 @@ def walk(  # type: ignore[no-untyped-def]
         return _i8(-1)
     while i < end:
         if stretches[last, END] > 0:
-            report[MARKED] = marks
             i = along_stretch(trie, _i8(i), _i8(above), stretches, kinds, words, marked, report, offsets, crossed)
-            marks = report[MARKED]
             if i >= end:
                 break
         visited += 1
         d = depth[i] - above
         low, high = offsets[d - 1], offsets[d]
         notes[CROSSED] = 0
-        if high - low == 1 and plain[i] == 1 and first_only == 0 and threads[low, OPEN] == 0:
-            state = threads[low, STATE]
-            heedless = states[state, KIND] <= COUNTER or (exact == 0 and rules[states[state, RULE], TIGHT] == 0)
-            if states[state, LOOP] != NO_LOOP and heedless:
-                report[MARKED] = marks
-                marks = _loop(states, rules, distance, costs, trie, threads, low, _i8(i), limit, crossed[d - 1], words,
-                              marked, report)
-                i += size[i]
-                continue
-        gone = _i8(-1)
+        if high - low == 1 and plain[i] == 1 and first_only == 0 and _loops(states, rules, threads, low, exact):
+            _loop(states, rules, distance, costs, trie, threads, low, _i8(i), limit, crossed[d - 1], words, marked,
+                  report)
+            i += size[i]
+            continue
+        top = _i8(-1)
         if high - low == 1 and high < threads.shape[0]:
-            gone = glide(classes, go, states, rules, edges, distance, threads, low, _i8(byte[i]), exact)
-        if gone >= 0:
-            top = high + gone
-        else:
+            top = high + glide(classes, go, states, rules, edges, distance, threads, low, _i8(byte[i]), exact)
+        if top < high:
             top = step(tables, arena, threads, low, high, _i8(byte[i]), exact, queue, notes)
             if top < 0:
                 return _i8(-1)
@@ -143,7 +143,7 @@ def walk(  # type: ignore[no-untyped-def]
             if cost <= limit:
                 report[WORST] = max(report[WORST], cost)
                 report[ALLOWED] += 1
-                marks = allow(trie, _i8(i), words, marked, _i8(marks), crossed[d])
+                report[MARKED] = allow(trie, _i8(i), words, marked, report[MARKED], crossed[d])
                 if first_only == 1:
                     break
         if enter_stretch(tables, arena, threads, _i8(high), _i8(top), _i8(i + 1), _i8(i + size[i]), limit, exact,
@@ -151,7 +151,6 @@ def walk(  # type: ignore[no-untyped-def]
             return _i8(-1)
         i += 1
     report[LOOKED] = notes[POPPED]
-    report[MARKED] = marks
     return _i8(visited)
 
 
