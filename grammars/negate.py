@@ -39,10 +39,11 @@ def negation(document: Document, place: str) -> Derived:
     if isinstance(schema, bool):
         return not schema
     options: list[Derived] = []
-    for keyword, value in _plainly(schema).items():
+    for keyword, value in schema.items():
+        check_form(keyword, value, f"{pointer_of(place)}/{keyword}")
+    for keyword in _plainly(schema):
         if keyword in ANNOTATIONS or keyword not in ASSERTIONS | BRANCHES | REFUSED:
             continue
-        check_form(keyword, value, f"{pointer_of(place)}/{keyword}")
         options.extend(_Negation(document, place, schema).of(keyword))
     return {"anyOf": options} if options else False
 

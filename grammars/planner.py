@@ -104,11 +104,9 @@ class Planner:
         # Automata are shared by what they say, so the same one is the same object: see Meaning.pattern.
         key = (tuple(map(id, shapes)), shape.least_length, most)
         if key not in self._texts:
-            self._texts[key] = (shaped_text(shapes, shape.least_length, most, self._meter, shape.pointer) if shapes
+            self._texts[key] = (shaped_text(shapes, shape.least_length, most, self._meter) if shapes
                                 else free_text(shape.least_length, most, self._meter))
         text = self._texts[key]
-        if text is not None and text.note:
-            self._meaning.note(text.note)
         return [] if text is None else [text]
 
     def _list(self, shape: Shape) -> ListPlan:

@@ -6,28 +6,22 @@ from dataclasses import dataclass
 
 from . import charset
 from .dfa import Dfa, bounded, complement, explore, intersect, longest, minimise, shortest, trim
-from .errors import ConstraintTooLarge
 from .limits import Meter
 from .utf8 import ByteDfa, json_string, json_string_freely
 
 # Up to here a least length is written out as states; beyond, a register counts.
 _UNROLLED = 4
-# States of a pattern times the lengths that must be told apart: the most, what is spent gladly, and the lengths that
-# are told apart at least.
-_PRODUCT = 80_000
-_REACH = 4_000
-_LEAST_REACH = 256
+# States of a pattern times the lengths that must be told apart: what is spent gladly.
+_GLADLY = 4_000
 
 
 @dataclass(frozen=True, slots=True)
 class StringText:
-    """The inside of a string. minimum, maximum: characters that a register must count; (0, None): none. note: what is
-    left out, for the caller; no text that the schema forbids is ever let in."""
+    """The inside of a string. minimum, maximum: characters that a register must count; (0, None): none."""
 
     body: ByteDfa
     minimum: int = 0
     maximum: int | None = None
-    note: str = ""
 
     @property
     def counted(self) -> bool:
@@ -53,7 +47,7 @@ def _between(minimum: int, maximum: int | None) -> Dfa:
     return Dfa(tuple(rows), frozenset(range(minimum, last + 1)))
 
 
-def shaped_text(shapes: list[Dfa], minimum: int, maximum: int | None, meter: Meter, where: str) -> StringText | None:
+def shaped_text(shapes: list[Dfa], minimum: int, maximum: int | None, meter: Meter) -> StringText | None:
     """The texts that every shape accepts, in their one spelling; None when there are none."""
     shape = minimise(intersect(shapes, meter)) if len(shapes) > 1 else shapes[0]
     if shape.empty:
@@ -68,26 +62,25 @@ def shaped_text(shapes: list[Dfa], minimum: int, maximum: int | None, meter: Met
     if maximum is None:
         counted = bounded(shape, minimum, None, meter)
         return None if counted.empty else StringText(json_string(counted, meter))
-    return _counted(shape, minimum, maximum, meter, where)
+    return _counted(shape, minimum, maximum, meter)
 
 
-def _counted(shape: Dfa, minimum: int, maximum: int, meter: Meter, where: str) -> StringText | None:
-    """A register counts to `maximum`. Where some continuation may not end at once, a full register would be a dead end;
-    there the length is in the states instead, up to a reach."""
+def _counted(shape: Dfa, minimum: int, maximum: int, meter: Meter) -> StringText | None:
+    """Where some continuation may not end at once, a register that is full is a dead end. While the states stay few the
+    length is in them there; else the register counts alone, and the engine, which knows the distance to the end for
+    every count, keeps out of dead ends."""
+    if not _meets(shape, minimum, maximum, meter):
+        return None
     open_states = _open_states(shape)
-    reach = min(maximum, max(_REACH // max(len(open_states), 1), _LEAST_REACH))
-    if len(open_states) * (reach + 1) + len(shape.edges) * (minimum + 1) > _PRODUCT:
-        raise ConstraintTooLarge(
-            f"a pattern of {len(shape.edges)} states with a length of {maximum} needs more than {_PRODUCT} states",
-            keyword="maxLength", where=where, fix="Say the length inside the pattern, or use a smaller bound.",
-        )
+    if len(open_states) * (maximum + 1) + len(shape.edges) * (minimum + 1) > _GLADLY:
+        return StringText(json_string(shape, meter), minimum, maximum)
 
     def step(state: tuple[int, int]) -> list[tuple[int, int, tuple[int, int]]]:
         at, length = state
         arcs: list[tuple[int, int, tuple[int, int]]] = []
         for low, high, target in shape.edges[at]:
             if target in open_states:
-                if length < reach:
+                if length < maximum:
                     arcs.append((low, high, (target, length + 1)))
             elif at not in open_states or length < maximum:
                 arcs.append((low, high, (target, min(length + 1, minimum))))
@@ -97,15 +90,25 @@ def _counted(shape: Dfa, minimum: int, maximum: int, meter: Meter, where: str) -
         return state[0] in shape.finals and state[1] >= minimum
 
     counted = trim(explore((0, 0), step, final, meter))
-    if counted.empty and reach < maximum:
-        raise ConstraintTooLarge(f"the pattern is met only beyond {reach} characters", keyword="pattern", where=where,
-                                 fix="Use a smaller minLength.")
-    if counted.empty:
-        return None
-    note = f"strings at {where} meet their pattern within {reach} characters" if open_states and reach < maximum else ""
     # Where every state is open the states hold the whole length, and a register would only multiply them.
     held = len(open_states) == len(shape.edges)
-    return StringText(json_string(counted, meter), 0, None if held else maximum, note)
+    return StringText(json_string(counted, meter), 0, None if held else maximum)
+
+
+def _meets(shape: Dfa, minimum: int, maximum: int, meter: Meter) -> bool:
+    """Whether the shape accepts a text of `minimum` to `maximum` characters."""
+    layer = frozenset([0])
+    seen: set[frozenset[int]] = set()
+    for length in range(maximum + 1):
+        if length >= minimum:
+            if layer & shape.finals:
+                return True
+            if layer in seen:
+                return False
+            seen.add(layer)
+        meter.states(0)
+        layer = frozenset(target for state in layer for _, _, target in shape.edges[state])
+    return False
 
 
 def _open_states(shape: Dfa) -> frozenset[int]:

@@ -4,16 +4,20 @@ from __future__ import annotations
 
 import json
 import re
+from random import Random
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from espalier.grammars import strings
 from espalier.grammars.compile import compile_constraint
 from espalier.grammars.constraint import JsonSchema
 from espalier.grammars.errors import Unsatisfiable
 from espalier.grammars.ir import Grammar
 
+from .drawn import small_vocabulary
+from .engine import allowed, bind
 from .naive import Naive
 
 PATTERNS = ["a", "^a", "b$", "^(ab)*$", "^a{1,3}$", "^(a|bcc)$", "^[ab]*$", "\\S", "^a*b?c",
@@ -46,22 +50,38 @@ def test_pattern_and_length_both_hold(pattern: str, least: int, most: int, texts
     assert naive.may_end(threads) or naive.followers(threads)
 
 
-def test_a_length_beyond_the_reach_of_a_pattern_is_noted() -> None:
+def test_a_long_length_beside_a_pattern_is_exact() -> None:
     grammar = compiled(pattern="\\S", maxLength=50_000)
-    assert any("within 4000 characters" in note for note in grammar.notes)
+    assert grammar.notes == ()
     naive = Naive(grammar)
-    assert naive.accepts('"' + " " * 3999 + "x" + "y" * 100 + '"')
+    assert naive.accepts('"' + " " * 9_999 + "x" + "y" * 100 + '"')
     assert not naive.accepts('"' + " " * 100 + '"')
-    assert compiled(pattern="\\S", maxLength=200).notes == ()
 
 
-def test_a_long_format_whose_length_is_in_its_states_has_no_register() -> None:
+def test_a_long_format_has_its_length_in_a_register() -> None:
     grammar = compiled(format="uri", minLength=1, maxLength=2083)  # what Pydantic says of an HttpUrl
-    assert all(rule.register is None for rule in grammar.rules)
-    assert any("within 256 characters" in note for note in grammar.notes)
+    assert sum(rule.states for rule in grammar.rules) < 500
     naive = Naive(grammar)
-    for count, fits in ((248, True), (249, False)):
+    for count, fits in ((2075, True), (2076, False)):
         assert naive.accepts(json.dumps("http://a" + "b" * count)) == fits
+
+
+@pytest.mark.parametrize(("pattern", "most"), [("^(?:[ab]+ +){0,2}[ab]+$", 5), ("ab", 5), ("^(aab)*$", 7), ("b$", 4)])
+def test_a_register_beside_a_pattern_has_no_dead_ends(pattern: str, most: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The engine masks what could no longer be closed, so the register need not know the pattern."""
+    monkeypatch.setattr(strings, "_GLADLY", 0)
+    vocabulary = small_vocabulary([b"ab", b"a ", b'b"', b"aab", b"  ", b'ab"'], b'"ab ')
+    bound = bind(compiled(pattern=pattern, maxLength=most), vocabulary)
+    for seed in range(20):
+        random, matcher, text = Random(seed), bound.matcher(forcing=False, closing=False), b""
+        while True:
+            token = random.choice(sorted(allowed(bound, matcher)))  # fails when nothing is allowed
+            if token in vocabulary.stop:
+                break
+            matcher.accept(token)
+            text += vocabulary.tokens[token]
+        assert len(text) - 2 <= most
+        assert re.search(pattern, text[1:-1].decode())
 
 
 @pytest.mark.parametrize("pattern", ["^[a-z]*$", "^[^\\n]*$"])
