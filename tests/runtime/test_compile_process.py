@@ -1,4 +1,4 @@
-"""Constraints are compiled in processes that can be killed: the same grammars, and a hostile one is its caller's loss."""
+"""Constraints are compiled in processes that can be killed: the same grammars; a hostile one is its caller's loss."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import sys
 import textwrap
 import threading
 from collections.abc import Callable, Iterator
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from pathlib import Path
 
@@ -23,7 +23,6 @@ from espalier.grammars.errors import (
     BudgetTooSmall,
     ConstraintError,
     ConstraintTooLarge,
-    EspalierError,
     InvalidConstraint,
     MissingByte,
     Unsatisfiable,
@@ -135,7 +134,7 @@ def test_the_worker_loads_only_what_compiling_needs() -> None:
 def test_a_hostile_constraint_is_ended_at_the_deadline_while_another_is_answered(
     new_children: Callable[[], set[int]]
 ) -> None:
-    with closing(CompileProcess(limits=Limits(seconds=1000.0, states=1 << 40), deadline=3.0)) as pool:
+    with closing(CompileProcess(limits=Limits(seconds=1000.0, states=1 << 40), deadline=4.0)) as pool:
         pool.compile(AnyObject())
         with ThreadPoolExecutor(1) as threads:
             hostile = threads.submit(pool.compile, HOSTILE)
@@ -144,8 +143,8 @@ def test_a_hostile_constraint_is_ended_at_the_deadline_while_another_is_answered
             while not hostile.done():
                 assert pool.compile(PERSON)
                 answered += 1
-            assert answered > 3
-            expect_too_large(hostile, "seconds", "longer than 3 seconds")
+            assert answered > 1
+            expect_too_large(lambda: hostile.result(PATIENCE), "seconds", "longer than 4 seconds")
         assert pool.compile(HOSTILE_BUT_SMALL) == compile_grammar(HOSTILE_BUT_SMALL)
         assert len(new_children()) <= 2
 
@@ -155,16 +154,14 @@ HOSTILE_BUT_SMALL = Regex("(.*a.{3})")
 
 def test_a_constraint_that_takes_more_processor_time_than_it_may_is_ended_by_the_kernel() -> None:
     limits = Limits(seconds=0.0, states=1 << 40)
-    with closing(CompileProcess(limits=limits, deadline=PATIENCE, command=worker("deaf clock"))) as pool:
-        with ThreadPoolExecutor(1) as threads:
-            expect_too_large(threads.submit(pool.compile, HOSTILE), "seconds", "processor seconds")
+    with closing(CompileProcess(limits=limits, deadline=PATIENCE, command=speaker(DEAF))) as pool:
+        expect_too_large(lambda: pool.compile(HOSTILE), "seconds", "processor seconds")
 
 
 def test_a_constraint_that_takes_more_memory_than_it_may_is_refused_and_the_next_is_compiled() -> None:
     limits = Limits(seconds=1000.0, states=1 << 40)
     with closing(CompileProcess(limits=limits, deadline=PATIENCE, memory=200 << 20)) as pool:
-        with ThreadPoolExecutor(1) as threads:
-            expect_too_large(threads.submit(pool.compile, HOSTILE), "memory", "200 MiB")
+        expect_too_large(lambda: pool.compile(HOSTILE), "memory", "200 MiB")
         assert pool.compile(PERSON) == compile_grammar(PERSON)
 
 
@@ -176,7 +173,7 @@ def test_a_worker_killed_while_it_compiles_costs_one_request(new_children: Calla
         (victim,) = new_children()
         good = threads.submit(pool.compile, PERSON)
         os.kill(victim, signal.SIGKILL)
-        expect_too_large(hostile, "process", "status -9")
+        expect_too_large(lambda: hostile.result(PATIENCE), "process", "status -9")
         assert good.result(PATIENCE) == compile_grammar(PERSON)
 
 
@@ -231,34 +228,30 @@ def test_a_pool_that_is_dropped_leaves_no_process(new_children: Callable[[], set
     assert not new_children()
 
 
-# What a worker may say; each is the program of one.
-SPEAKS = "import socket, struct, sys, msgspec\ns = socket.socket(fileno=0)\n"
-SAYS = SPEAKS + (
-    "say = lambda body: s.sendall(struct.pack('>I', len(body)) + body)\nsay(msgspec.msgpack.encode({'type': 'Ready'}))\n"
-)
+# What a worker may be and say; each is the program of one.
+SPEAKS = """
+import socket, struct, sys, msgspec
+s = socket.socket(fileno=0)
+hear = lambda: s.recv(1 << 16)
+frame = lambda body: s.sendall(struct.pack(">I", len(body)) + body)
+say = lambda kind, **fields: frame(msgspec.msgpack.encode({"type": kind, **fields}))
+"""
+READY = SPEAKS + "say('Ready')\nhear()\n"
 GARBAGE = {
     "nothing, at the start": "",
-    "noise, at the start": SPEAKS + "s.sendall(b'\\xff' * 100)",
-    "another message, at the start": SPEAKS + "s.sendall(struct.pack('>I', 1) + b'\\x80')",
-    "an answer before it is asked": SPEAKS
-    + "b = msgspec.msgpack.encode({'type': 'Done', 'grammar': b''})\ns.sendall(struct.pack('>I', len(b)) + b)\ns.recv(9)",
-    "noise": SAYS + "s.recv(1 << 16)\ns.sendall(b'\\xff' * 100)\ns.recv(9)",
-    "no message": SAYS + "s.recv(1 << 16)\nsay(b'\\xc1')\ns.recv(9)",
-    "a message of another kind": SAYS + "s.recv(1 << 16)\nsay(msgspec.msgpack.encode({'type': 'Ready'}))\ns.recv(9)",
-    "an unknown error": SAYS
-    + "s.recv(1 << 16)\nsay(msgspec.msgpack.encode({'type': 'Failed', 'request': 0, 'error': 'Exit', 'message': ''}))\ns.recv(9)",
+    "noise, at the start": SPEAKS + "s.sendall(b'\\xff' * 100)\nhear()",
+    "no message, at the start": SPEAKS + "frame(b'\\x80')\nhear()",
+    "an answer before it is asked": SPEAKS + "say('Done', grammar=b'')\nhear()",
+    "noise": READY + "s.sendall(b'\\xff' * 100)\nhear()",
+    "no message": READY + "frame(b'\\xc1')\nhear()",
+    "a message of another kind": READY + "say('Ready')\nhear()",
+    "an unknown error": READY + "while True:\n    say('Failed', request=0, error='Exit', message='')\n    hear()",
 }
 DIES = {
-    "half an answer": SAYS + "s.recv(1 << 16)\ns.sendall(b'\\0\\0\\1\\0abc')\nsys.exit(3)",
-    "no answer": SAYS + "s.recv(1 << 16)\nsys.exit(3)",
-    "not even reading": SAYS + "sys.exit(3)",
+    "half an answer": READY + "s.sendall(b'\\0\\0\\1\\0abc')\nsys.exit(3)",
+    "no answer": READY + "sys.exit(3)",
+    "not even reading": SPEAKS + "say('Ready')\nsys.exit(3)",
 }
-
-
-def worker(name: str) -> tuple[str, ...]:
-    return sys.executable, "-c", {**GARBAGE, **DIES, "deaf clock": DEAF}[name]
-
-
 DEAF = """
 import sys
 from espalier.grammars.limits import Meter
@@ -268,11 +261,15 @@ sys.exit(compile_worker.main(1 << 30))
 """
 
 
+def speaker(program: str) -> tuple[str, ...]:
+    return sys.executable, "-c", program
+
+
 @pytest.mark.parametrize("name", GARBAGE)
 def test_a_worker_that_talks_nonsense_is_a_fault_and_is_ended(
     name: str, new_children: Callable[[], set[int]]
 ) -> None:
-    with closing(CompileProcess(command=worker(name))) as pool:
+    with closing(CompileProcess(command=speaker(GARBAGE[name]))) as pool:
         for _ in range(2):
             with pytest.raises(EngineFault):
                 pool.compile(PERSON)
@@ -280,7 +277,7 @@ def test_a_worker_that_talks_nonsense_is_a_fault_and_is_ended(
 
 @pytest.mark.parametrize("name", DIES)
 def test_a_worker_that_dies_of_a_constraint_refuses_it(name: str, new_children: Callable[[], set[int]]) -> None:
-    with closing(CompileProcess(command=worker(name))) as pool:
+    with closing(CompileProcess(command=speaker(DIES[name]))) as pool:
         for _ in range(2):
             with pytest.raises(ConstraintTooLarge, match="status 3") as caught:
                 pool.compile(PERSON)
@@ -294,8 +291,8 @@ def test_a_worker_that_cannot_be_started_is_a_fault(tmp_path: Path) -> None:
 
 def test_a_worker_that_never_gets_ready_is_a_fault(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(compile_process, "_START_SECONDS", 0.1)
-    program = (sys.executable, "-c", "import sys; sys.stdin.buffer.raw.read(1)")
-    with closing(CompileProcess(command=program)) as pool, pytest.raises(EngineFault, match="did not start"):
+    mute = speaker(SPEAKS + "hear()")
+    with closing(CompileProcess(command=mute)) as pool, pytest.raises(EngineFault, match="did not start"):
         pool.compile(PERSON)
 
 
@@ -338,10 +335,8 @@ def until(condition: Callable[[], bool]) -> None:
     raise AssertionError("it did not come to pass")
 
 
-def expect_too_large(asked: Future[bytes], keyword: str, words: str) -> None:
-    error: BaseException | None = asked.exception(PATIENCE)
-    assert isinstance(error, ConstraintTooLarge), error
-    assert isinstance(error, EspalierError)
-    assert (error.keyword, error.where) == (keyword, "column 1")
-    assert words in error.message
-    assert error.fix
+def expect_too_large(attempt: Callable[[], bytes], keyword: str, words: str) -> None:
+    with pytest.raises(ConstraintTooLarge, match=words) as caught:
+        attempt()
+    assert (caught.value.keyword, caught.value.where) == (keyword, "column 1")
+    assert caught.value.fix

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 
+from espalier.runtime.compiler import Compile
 from espalier.runtime.config import EngineConfig
 from espalier.runtime.loading import bind_grammars, compile_grammar
 from espalier.runtime.runtime import Runtime
@@ -47,7 +48,7 @@ class Obedient:
 @contextmanager
 def scripted_server(
     answers: Mapping[str, str], *, config: EngineConfig = CONFIG, context: int = 4096, settings: Settings | None = None,
-    missing: Sequence[int] = (), slow: Callable[[], None] | None = None,
+    missing: Sequence[int] = (), slow: Callable[[], None] | None = None, compile: Compile = compile_grammar,
 ) -> Iterator[tuple[LiveServer, Runtime]]:
     tokenizer = ByteTokenizer(WORDS, missing=missing)
     model = Obedient(tokenizer, answers)
@@ -59,7 +60,7 @@ def scripted_server(
 
     runtime = scripted_runtime(
         paced, tokenizer, config, constraints=bind_grammars(tokenizer, tokenizer.vocab_size, config),
-        compile=compile_grammar, context=context,
+        compile=compile, context=context,
     )
     with closing(runtime), live(runtime, settings) as server:
         yield server, runtime
