@@ -19,7 +19,7 @@ from .slicing import SlicedWalk
 from .stretches import LOOKED, MARKED, REPORT, SLOTS, WORST
 from .tables import DISTINCT, FAR, KIND, Tables
 from .vocabulary import Vocabulary
-from .walk import CROSSED, NODE, OPEN, QUEUE, REG, STATE, advance, nearest, next_bytes, only_text, settle
+from .walk import CROSSED, NODE, OPEN, QUEUE, STATE, follow, nearest, next_bytes, only_text, settle
 
 NO_LIMIT = FAR << 10
 _UNMARKED = np.zeros((0, 2), np.int32)
@@ -107,6 +107,7 @@ class Explorer:
             self._sliced = SlicedWalk(self._tables, vocabulary, self._queue, self._offsets, self._crossed,
                                       self._stretches)
         self._threads[0] = (start, 0, 0, 0, 0)
+        self._notes[1] = nearest(self._tables, self._arena.kernel, self._threads, 0, 1, 1)
         self.start = self._intern(1)
 
     @property
@@ -121,6 +122,8 @@ class Explorer:
 
     def costs(self, configuration: Configuration) -> list[int]:
         """U of each thread, as if no free key had been written."""
+        if len(configuration.threads) == 1 and not configuration.used and not configuration.threads[0, OPEN]:
+            return [configuration.distance]
         kernel = self._arena.kernel
         return [int(nearest(self._tables, kernel, configuration.threads, k, k + 1, 0))
                 for k in range(len(configuration.threads))]
@@ -136,7 +139,7 @@ class Explorer:
         Raises ConstraintTooLarge when a budget is passed.
         """
         with self._lock:
-            text = np.frombuffer(self._vocabulary.tokens[token], np.uint8)
+            text = np.frombuffer(bytearray(self._vocabulary.tokens[token]), np.uint8)
             mark, successor = self._arena.mark(), None
             try:
                 count = self._retried(mark, lambda: self._advance(configuration, text))
@@ -149,8 +152,7 @@ class Explorer:
 
     def _advance(self, configuration: Configuration, text: Any) -> int:
         count = self._load(configuration.threads)
-        return int(advance(self._tables, self._arena.kernel, self._threads, count, text.copy(), 0, text.size,
-                           self._queue, self._notes))
+        return int(follow(self._tables, self._arena.kernel, self._threads, count, text, self._queue, self._notes))
 
     def _load(self, threads: Any) -> int:
         self._threads[: len(threads)] = threads
@@ -177,23 +179,18 @@ class Explorer:
         self._threads = np.zeros((size, 5), np.int32)
 
     def _intern(self, count: int) -> Configuration:
-        """The configuration of the first `count` threads of the buffer."""
+        """The configuration of the first `count` threads of the buffer, of which `follow` left the notes."""
         if count > self._limits.threads:
             raise ConstraintTooLarge(f"the text so far can be read in {count} ways at once; the limit is "
                                      f"{self._limits.threads}", keyword="ambiguity",
                                      fix="Make the alternatives differ earlier.")
-        used = settle(self._tables, self._arena.kernel, self._threads, count)
         threads = self._threads[:count].copy()
-        if count > 1:
-            threads = np.ascontiguousarray(threads[np.lexsort((threads[:, OPEN], threads[:, NODE], threads[:, REG],
-                                                               threads[:, STATE]))])
         key = threads.tobytes()
         found = self._interned.get(key)
         if found is None:
             if len(self._interned) >= self._limits.configurations:
                 self._interned.clear()
-            distance = nearest(self._tables, self._arena.kernel, threads, 0, count, 1)
-            found = self._interned[key] = Configuration(threads, int(distance), bool(used))
+            found = self._interned[key] = Configuration(threads, int(self._notes[1]), bool(self._notes[0]))
         return found
 
     def walk(self, configuration: Configuration, limit: int = NO_LIMIT, *, exact: bool = False) -> Walked:

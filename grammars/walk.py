@@ -303,3 +303,36 @@ def settle(tables, arena, threads, count):  # type: ignore[no-untyped-def]
         if tables[2][state, KIND] == DISTINCT and threads[k, REG] > tables[3][tables[2][state, RULE], LOW]:
             used = 1
     return _i8(used)
+
+
+@kernel(types.boolean(_i44, _i8, _i8))
+def _before(threads, a, b):  # type: ignore[no-untyped-def]
+    for c in range(4):
+        if threads[a, c] != threads[b, c]:
+            return threads[a, c] < threads[b, c]
+    return False
+
+
+@kernel(types.void(_i44, _i8))
+def arrange(threads, count):  # type: ignore[no-untyped-def]
+    """Sorts threads[:count] by their columns, so that equal sets are equal arrays."""
+    for k in range(1, count):
+        at = k
+        while at > 0 and _before(threads, at, at - 1):
+            for c in range(5):
+                threads[at, c], threads[at - 1, c] = threads[at - 1, c], threads[at, c]
+            at -= 1
+
+
+@kernel(_i8(TABLES_TYPE, ARENA_TYPE, _i44, _i8, _u1, _i44, _i8s))
+def follow(tables, arena, threads, count, text, queue, notes):  # type: ignore[no-untyped-def]
+    """Where threads[:count] stand after a text, settled and sorted; returns how many live, -1 in trouble.
+
+    notes[0]: whether a frame holds free keys; notes[1]: U.
+    """
+    count = advance(tables, arena, threads, count, text, _i8(0), _i8(text.size), queue, notes)
+    if count > 0:
+        notes[0] = settle(tables, arena, threads, count)
+        arrange(threads, count)
+        notes[1] = nearest(tables, arena, threads, _i8(0), count, _i8(1))
+    return count
