@@ -11,6 +11,8 @@ from .utf8 import ByteDfa, json_string, json_string_freely
 
 # Up to here a least length is written out as states; beyond, a register counts.
 _UNROLLED = 4
+# A class that repeats up to this often stays written out.
+_LONG = 16
 # States of a pattern times the lengths that must be told apart: what is spent gladly.
 _GLADLY = 4_000
 
@@ -52,6 +54,13 @@ def shaped_text(shapes: list[Dfa], minimum: int, maximum: int | None, meter: Met
     shape = minimise(intersect(shapes, meter)) if len(shapes) > 1 else shapes[0]
     if shape.empty:
         return None
+    repeated = _repeated(shape)
+    if repeated is not None:
+        shape = repeated.shape
+        minimum = max(minimum, repeated.least)
+        maximum = repeated.most if maximum is None else min(maximum, repeated.most)
+        if minimum > maximum:
+            return None
     least, most = shortest(shape), longest(shape)
     if most is not None and maximum is not None and most <= maximum:
         maximum = None
@@ -63,6 +72,34 @@ def shaped_text(shapes: list[Dfa], minimum: int, maximum: int | None, meter: Met
         counted = bounded(shape, minimum, None, meter)
         return None if counted.empty else StringText(json_string(counted, meter))
     return _counted(shape, minimum, maximum, meter)
+
+
+@dataclass(frozen=True, slots=True)
+class _Repeated:
+    """`least` to `most` characters of a class. shape: any number of them."""
+
+    shape: Dfa
+    least: int
+    most: int
+
+
+def _repeated(shape: Dfa) -> _Repeated | None:
+    """A chain of states that all read one class, as a class and a count, so that a register can count it."""
+    state, states = 0, [0]
+    while shape.edges[state]:
+        targets = {target for _, _, target in shape.edges[state]}
+        if len(targets) > 1 or len(states) == len(shape.edges):
+            return None
+        state = targets.pop()
+        states.append(state)
+    most = len(states) - 1
+    if most < _LONG:
+        return None
+    classes = {tuple((low, high) for low, high, _ in shape.edges[s]) for s in states[:-1]}
+    least = next(i for i, s in enumerate(states) if s in shape.finals)
+    if len(classes) > 1 or not all(s in shape.finals for s in states[least:]):
+        return None
+    return _Repeated(Dfa((tuple((low, high, 0) for low, high in classes.pop()),), frozenset([0])), least, most)
 
 
 def _counted(shape: Dfa, minimum: int, maximum: int, meter: Meter) -> StringText | None:

@@ -12,6 +12,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 # The harness loads this file by path, in its own folder; its interpreter need not have us installed.
 sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "src"))
 
@@ -79,5 +81,5 @@ class Engine(EngineBase):  # type: ignore[misc]
         return sum(array.nbytes for array in compiled.tables)
 
     def batch_fill(self, matchers: Sequence[Matcher], mask: Any) -> None:
-        for matcher, row in zip(matchers, mask, strict=True):
-            matcher.fill(row)
+        rows = [matcher.walker.row(None) for matcher in matchers]
+        np.take(self.table.array, rows, axis=0, out=mask, mode="clip")

@@ -65,3 +65,26 @@ def test_the_store_forgets_what_was_used_longest_ago():
         store.put(code, None)
     assert store.get(b"first") == (False, None)
     assert store.get(b"third") == (True, None)
+
+
+@pytest.mark.parametrize(("pattern", "extra", "accepted", "rejected"), [
+    ("^[a-c ]{2,40}$", {}, ["ab", "a" * 40], ["", "a", "a" * 41, "ad"]),
+    ("^[a-c]{0,20}$", {"maxLength": 18}, ["", "a" * 18], ["a" * 19]),
+    ("^[a-c]{3,20}$", {"minLength": 7, "maxLength": 9}, ["a" * 7, "b" * 9], ["a" * 6, "a" * 10]),
+    ("^[a-c]{20}$", {}, ["c" * 20], ["c" * 19, "c" * 21]),
+])
+def test_a_class_that_repeats_is_counted_exactly(pattern, extra, accepted, rejected):
+    vocabulary = small_vocabulary([b"ab", b'c"', b"aaaa"], bytes(range(0x20, 0x7F)))
+    schema = {"type": "string", "pattern": pattern, **extra}
+    compiled = bind(compile_constraint(JsonSchema(json.dumps(schema))), vocabulary)
+
+    def fits(value):
+        matcher = compiled.matcher(forcing=False)
+        for token in vocabulary.encode(json.dumps(value)):
+            if token not in allowed(compiled, matcher):
+                return False
+            matcher.accept(token)
+        return matcher.may_end()
+
+    assert [value for value in accepted if not fits(value)] == []
+    assert [value for value in rejected if fits(value)] == []
