@@ -224,7 +224,9 @@ def literals(words: Iterable[Sequence[int]], meter: Meter) -> Dfa:
     rows: list[tuple[Edge, ...]] = []
     ends: list[bool] = []
     for state in range(len(children) - 1, -1, -1):
-        row = tuple(_merged([(c, c, t) for c, t in sorted(children[state].items())], same))
+        below = children[state]
+        row = (tuple((c, c, same[t]) for c, t in below.items()) if len(below) < 2
+               else tuple(_merged([(c, c, t) for c, t in sorted(below.items())], same)))
         key = (state in finals, row)
         number = known.get(key)
         if number is None:

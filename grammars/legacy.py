@@ -86,8 +86,10 @@ def _below(schema: dict[str, JsonValue], pointer: str) -> Iterator[tuple[str, Js
 
 def _older(schema: dict[str, JsonValue], draft: str, pointer: str) -> Iterator[Ignored]:
     """Take out what constrains nothing in this draft."""
-    if _is(draft, _DRAFT_4) and isinstance(schema.get("id"), str):
-        schema["$id"] = schema.pop("id")
+    if _is(draft, _DRAFT_4):
+        schema.pop("$id", None)  # its name there is `id`
+        if isinstance(schema.get("id"), str):
+            schema["$id"] = schema.pop("id")
     identifier = schema.get("$id")
     if _is(draft, _BEFORE_2019) and isinstance(identifier, str) and identifier.startswith("#"):
         schema["$anchor"] = identifier[1:]
@@ -101,6 +103,7 @@ def _older(schema: dict[str, JsonValue], draft: str, pointer: str) -> Iterator[I
         yield Ignored(keyword, f"{pointer}/{keyword}", "is no keyword of the draft that $schema declares")
     if not _is(draft, _BEFORE_2019) or not isinstance(schema.get("$ref"), str):
         return
+    schema.pop("$id", None)  # beside `$ref` no base either
     for keyword in [keyword for keyword in schema if keyword in _CONSTRAINTS and keyword != "$ref"]:
         del schema[keyword]
         yield Ignored(keyword, f"{pointer}/{keyword}", "stands beside $ref in the draft that $schema declares")

@@ -16,6 +16,7 @@ from .limits import Meter
 # (first code point, last, marker bits of the first byte, bits after it)
 _LENGTHS = ((0x80, 0x7FF, 0xC0, 6), (0x800, 0xFFFF, 0xE0, 12), (0x10000, 0x10FFFF, 0xF0, 18))
 _SHORT = {0x08: "b", 0x09: "t", 0x0A: "n", 0x0C: "f", 0x0D: "r", 0x22: '"', 0x5C: "\\"}
+_ESCAPED = (*range(0x20), 0x22, 0x5C)
 _HEX = ((0x30, 0x39), (0x41, 0x46), (0x61, 0x66))
 
 
@@ -49,6 +50,8 @@ class _Speller:
         self._meter = meter
         self._rows: list[list[Edge]] = [[] for _ in dfa.edges]
         self._known: dict[tuple[object, ...], int] = {}
+        # Most states of an automaton agree beyond ASCII.
+        self._beyond: dict[tuple[Edge, ...], list[Edge]] = {}
 
     def run(self, *, json: bool, every: bool) -> ByteDfa:
         for state, row in enumerate(self._source.edges):
@@ -74,10 +77,13 @@ class _Speller:
     # UTF-8
 
     def _beyond_ascii(self, row: tuple[Edge, ...], out: list[Edge]) -> None:
-        for first, last, marker, bits in _LENGTHS:
-            inside = [(max(low, first), min(high, last), t) for low, high, t in row if low <= last and high >= first]
-            if inside:
-                out.extend(self._blocks(inside, bits, marker))
+        beyond = tuple((max(low, 0x80), high, target) for low, high, target in row if high > 0x7F)
+        if beyond not in self._beyond:
+            self._beyond[beyond] = [
+                edge for first, last, marker, bits in _LENGTHS
+                for edge in self._blocks([(max(low, first), min(high, last), t) for low, high, t in beyond
+                                          if low <= last and high >= first], bits, marker)]
+        out.extend(self._beyond[beyond])
 
     def _blocks(self, inside: list[Edge], bits: int, marker: int) -> list[Edge]:
         """Edges on one byte, `bits` bits above the end of the character; `inside` are code points or tails of them."""
@@ -117,7 +123,8 @@ class _Speller:
             for first, last in ((0x20, 0x21), (0x23, 0x5B), (0x5D, 0x7F)):
                 if low <= last and high >= first:
                     out.append((max(low, first), min(high, last), target))
-            escaped.extend((code, target) for code in (*range(0x20), 0x22, 0x5C) if low <= code <= high)
+            if low <= 0x5C:
+                escaped.extend((code, target) for code in _ESCAPED if low <= code <= high)
         if every and row:
             out.append((0x5C, 0x5C, self._any_escape(row[0][2])))
         elif escaped:
@@ -125,6 +132,8 @@ class _Speller:
 
     def _escape(self, escaped: tuple[tuple[int, int], ...]) -> int:
         """After the backslash, for exactly these characters."""
+        if ("escape", escaped) in self._known:
+            return self._known["escape", escaped]
         short = [(ord(_SHORT[code]), ord(_SHORT[code]), target) for code, target in escaped if code in _SHORT]
         long = tuple((code, target) for code, target in escaped if code not in _SHORT)
         if long:

@@ -32,7 +32,7 @@ ARTIFICIAL = frozenset({"Synthesized", "Handwritten"})
 # The limit is wall time, which on a busy machine says little; `ms` is what is measured.
 _PATIENT = Limits(seconds=60.0)
 # Orders of keys that are tried for one instance.
-_TRIES = 400
+_TRIES = 4_000
 
 
 @dataclass(frozen=True, slots=True)

@@ -126,6 +126,14 @@ def test_unions_of_many_open_objects_are_pruned_to_what_can_differ() -> None:
     assert naive.accepts('{"name":"n","a":"x","b":1}')
 
 
+def test_a_reference_of_draft_7_has_no_base_of_its_own() -> None:
+    schema = {"$schema": "http://json-schema.org/draft-07/schema#", "definitions": {"x": {"type": "null"}},
+              "items": {"$id": "http://x.org/y", "$ref": "#/definitions/x"}}
+    naive = Naive(compile_constraint(JsonSchema(json.dumps(schema))))
+    assert naive.accepts("[null]")
+    assert not naive.accepts("[1]")
+
+
 def test_identifiers_of_draft_4_are_anchors() -> None:
     schema = {"$schema": "http://json-schema.org/draft-04/schema#", "$ref": "#a",
               "definitions": {"x": {"id": "#a", "type": "null"}}}
