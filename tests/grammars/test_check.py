@@ -44,12 +44,12 @@ def test_wrong_verdicts_fail() -> None:
     (None, False, True), (None, True, False), ("enforce_or_400", True, True), ("no_dead_end", True, False),
 ])
 def test_a_refusal_passes_unless_completeness_is_asked_for(policy: str | None, complete: bool, passes: bool) -> None:
-    case = {"input": {"schema": {"contains": {"const": 1}}}, **({"policy": policy} if policy else {})}
+    case = {"input": {"schema": {"$ref": "https://example.com/other.json"}}, **({"policy": policy} if policy else {})}
     report = check(complete, **case)
     assert report.passed == passes
     assert not report.compiled
     assert report.error is not None
-    assert (report.error.keyword, report.error.pointer) == ("contains", "#/contains")
+    assert (report.error.keyword, report.error.pointer) == ("$ref", "#/$ref")
     assert report.valid == ()
 
 
