@@ -9,7 +9,7 @@ import argparse
 import asyncio
 from collections.abc import Callable
 
-from . import import_time, latency, masks, model
+from . import compiling, import_time, latency, masks, model
 from .report import Measure, save
 
 SUITES: dict[str, Callable[[str], list[Measure]]] = {
@@ -17,6 +17,7 @@ SUITES: dict[str, Callable[[str], list[Measure]]] = {
     "model": model.measure,
     "latency": lambda name: asyncio.run(latency.measure(name)),
     "masks": masks.measure,
+    "compiling": lambda name: compiling.measure(),
 }
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import gc
 import os
 import select
@@ -33,7 +34,12 @@ from espalier.runtime import compile_process
 from espalier.runtime.compile_process import CompileProcess
 from espalier.runtime.errors import EngineFault
 from espalier.runtime.faults import pack, unpack
+from espalier.runtime.link import Sink
 from espalier.runtime.loading import compile_grammar
+from espalier.runtime.messages import Command
+from espalier.runtime.runtime import Runtime
+
+from ..fakes import ByteTokenizer, PlainTemplate
 
 PERSON = JsonSchema('{"type":"object","properties":{"name":{"type":"string"},"age":{"type":"integer","minimum":0}}}')
 TREE = JsonSchema('{"$ref":"#/$defs/n","$defs":{"n":{"type":"array","items":{"$ref":"#/$defs/n"},"maxItems":3}}}')
@@ -225,6 +231,33 @@ def test_a_pool_that_is_dropped_leaves_no_process(new_children: Callable[[], set
     assert new_children()
     del pool
     gc.collect()
+    assert not new_children()
+
+
+class NoEngine:
+    """A link to nothing."""
+
+    def send(self, command: Command) -> None: ...
+
+    def listen(self, sink: Sink) -> None: ...
+
+    def close(self) -> None: ...
+
+
+def test_a_runtime_compiles_in_its_processes_and_ends_them(new_children: Callable[[], set[int]]) -> None:
+    async def compile_all() -> None:
+        first, second, same = await asyncio.gather(*map(runtime.compile, (PERSON, TREE, PERSON)))
+        assert first == same != second
+        with pytest.raises(InvalidConstraint) as caught:
+            await runtime.compile(Regex("a("))
+        assert caught.value.where
+
+    words, pool = ByteTokenizer(), CompileProcess()
+    runtime = Runtime(link=NoEngine(), tokenizer=words, template=PlainTemplate(words), model_name="none", context=9,
+                      compile=pool.compile, end_compile=pool.close)
+    asyncio.run(compile_all())
+    assert new_children()
+    runtime.close()
     assert not new_children()
 
 
