@@ -40,6 +40,7 @@ class Vocabulary:
         self.trie: Trie = build_trie(self.tokens, self.text_ids, max(self.size, 1))
         self.slices = Slices(self.trie, self.words)
         self.bodies = BodyStore(self.trie, self.words)
+        self.node_of = self._nodes()
         self.single = self._single_bytes()
         self.stop_words = self._bits(self.stop)
         self._is_text = bytearray(self.size)
@@ -49,6 +50,16 @@ class Vocabulary:
     def is_text(self, token: int) -> bool:
         """Whether the id stands for bytes: not special, not a stop id, not empty."""
         return 0 <= token < self.size and bool(self._is_text[token])
+
+    def _nodes(self) -> npt.NDArray[np.int32]:
+        """[size] the trie node at which each text token ends, -1 for other ids."""
+        ends = np.flatnonzero(self.trie.token >= 0).astype(np.int32)
+        tokens, found = self.trie.token[ends], np.full(self.size, -1, np.int32)
+        while len(tokens):
+            found[tokens] = ends
+            tokens = self.trie.twin[tokens]
+            tokens, ends = tokens[tokens >= 0], ends[tokens >= 0]
+        return found
 
     def _single_bytes(self) -> npt.NDArray[np.uint8]:
         """[256] 1 where some text token is exactly that byte."""

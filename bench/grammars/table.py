@@ -107,7 +107,7 @@ ROWS = (  # key, words, unit, must, aim
 )
 SHAPES = (("row", "row id alone, warm, net of the clock", "us", 0.3, 0.15),
           ("batch", "batch of 256 rows", "us", 200, 100),
-          ("class", "[A-Za-z ,.]{1,500}, mean mask", "us", 10, 2))
+          ("class", "[A-Za-z ,.]{1,500}, mask p50", "us", 10, 2))
 
 
 def rows_of(runs: dict[str, Run]) -> list[Row]:
