@@ -17,8 +17,8 @@ from .masking import strike, walk
 from .rows import Row
 from .slicing import SlicedWalk
 from .stretches import LOOKED, MARKED, REPORT, SLOTS, WORST
-from .tables import DISTINCT, FAR, KIND, LOW, RULE, TIGHT, Tables
-from .trie import find_node
+from .suspects import Suspects
+from .tables import DISTINCT, FAR, KIND, Tables
 from .vocabulary import Vocabulary
 from .walk import CROSSED, NODE, OPEN, QUEUE, STATE, follow, nearest, next_bytes, only_text, settle
 
@@ -86,7 +86,6 @@ class Explorer:
     """Finds and interns the configurations of one grammar over one vocabulary. Safe to call from several threads."""
 
     def __init__(self, tables: Tables, start: int, vocabulary: Vocabulary, limits: Limits) -> None:
-        self._named = tables
         self._tables = tuple(tables)  # compiled code takes plain tuples
         self._trie = tuple(vocabulary.trie)
         self._vocabulary = vocabulary
@@ -99,6 +98,7 @@ class Explorer:
         self._notes = np.zeros(3, np.int64)
         self._stretches = (np.zeros((vocabulary.longest + 2, 5), np.int32), np.zeros((SLOTS, 256), np.uint8),
                            np.zeros((SLOTS + 1, 4), np.int32))
+        self._suspects = Suspects(tables, vocabulary)
         self._nodes = len(vocabulary.trie.byte)
         self._bodies = Bodies(tables, vocabulary.bodies)
         self._marked = np.empty((vocabulary.size, 2), np.int32)
@@ -280,7 +280,7 @@ class Explorer:
         least = 1 if configuration.used or limit < NO_LIMIT else 2
         marked = marked[marked[:, 1] >= least] if len(marked) else marked
         if least == 1 and limit == NO_LIMIT:
-            marked = self._suspects(configuration.threads, marked)
+            marked = self._suspects.among(marked, configuration.threads, self._arena.kernel)
         if not len(marked):
             return 0
         tokens = [self._vocabulary.tokens[t] for t in marked[:, 0].tolist()]
@@ -294,25 +294,6 @@ class Explorer:
                                   ends, marked, limit, words, np.empty_like(self._threads), self._queue, self._notes))
 
             return self._retried(self._arena.mark(), work)
-
-    def _suspects(self, threads: Any, marked: Any) -> Any:
-        """The marked tokens without those that end the open key, that one only, and do not spell a key written before.
-        """
-        tables, arena, vocabulary = self._named, self._arena.kernel, self._vocabulary
-        plain = (threads[:, OPEN] > 0) & (tables.states[threads[:, STATE], KIND] == DISTINCT)
-        if not plain.all() or tables.rules[:, TIGHT].any():
-            return marked
-        nodes = vocabulary.node_of[marked[:, 0]]
-        suspect = marked[:, 1] >= 2
-        for state, register, _, open_key, _ in threads.tolist():
-            low = int(tables.rules[tables.states[state, RULE], LOW])
-            for rest in _rests(arena[3], arena[5], register - low, open_key):
-                if not rest:
-                    return marked
-                node = int(find_node(self._trie, np.frombuffer(rest, np.uint8), 0, len(rest)))
-                if node >= 0:
-                    suspect |= (nodes > node) & (nodes < node + vocabulary.trie.size[node])
-        return marked[suspect]
 
     def following(self, threads: Any) -> bytes:
         """The bytes that may come next, in order."""
@@ -344,20 +325,6 @@ class Explorer:
         settle(self._tables, self._arena.kernel, self._threads, count)
         threads = self._threads[:count].copy()
         return Forced(text[:length].tobytes(), threads, bool(self.following(threads)))
-
-
-def _rests(keys: Any, sets: Any, written: int, open_key: int) -> list[bytearray]:
-    """What is left to spell, behind the open key, of each key in the set `written`; numbers as in arena.py."""
-    rests = []
-    while written > 0:
-        at, rest = int(sets[written, 1]), bytearray()
-        while at > open_key:
-            rest.append(keys[at, 1])
-            at = int(keys[at, 0])
-        if at == open_key:
-            rests.append(rest[::-1])
-        written = int(sets[written, 0])
-    return rests
 
 
 def states_of(configuration: Configuration) -> list[int]:

@@ -1,0 +1,73 @@
+"""Which tokens may give a free key a second time: the few of those that end a key that are worth an exact test."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from .ir import CLOSE_KEY
+from .tables import DISTINCT, KIND, LOW, RULE, TIGHT, Tables
+from .trie import find_node
+from .vocabulary import Vocabulary
+from .walk import OPEN, STATE
+
+
+class Suspects:
+    """For one grammar and vocabulary. A token is suspect when it goes on from the open key to one that was written,
+    when it ends one key and then another, and, where keys are tight (finishing.py), when it stays on the way to a key
+    that was written."""
+
+    def __init__(self, tables: Tables, vocabulary: Vocabulary) -> None:
+        self._tables = tables
+        self._trie = tuple(vocabulary.trie)
+        self._vocabulary = vocabulary
+        self._ending: Any = None
+
+    def among(self, marked: Any, threads: Any, arena: Any) -> Any:
+        """The marked tokens without those that certainly give no key that was written before."""
+        tables, vocabulary = self._tables, self._vocabulary
+        plain = (threads[:, OPEN] > 0) & (tables.states[threads[:, STATE], KIND] == DISTINCT)
+        if not plain.all():
+            return marked
+        nodes, tight = vocabulary.node_of[marked[:, 0]], bool(tables.rules[:, TIGHT].any())
+        suspect = self._ends_keys()[nodes] if tight else marked[:, 1] >= 2  # where it is tight, every move is a mark
+        for state, register, _, open_key, _ in threads.tolist():
+            low = int(tables.rules[tables.states[state, RULE], LOW])
+            for rest in _rests(arena[3], arena[5], register - low, open_key):
+                if not rest and not tight:
+                    return marked
+                if not rest:
+                    continue
+                node = int(find_node(self._trie, np.frombuffer(rest, np.uint8), 0, len(rest)))
+                if node >= 0:
+                    suspect |= (nodes > node) & (nodes < node + vocabulary.trie.size[node])
+                for length in range(1, len(rest) + 1 if tight else 1):
+                    suspect |= nodes == find_node(self._trie, np.frombuffer(rest, np.uint8), 0, length)
+        return marked[suspect]
+
+    def _ends_keys(self) -> Any:
+        """[trie nodes] whether a byte that ends a free key is on the way to a node."""
+        if self._ending is None:
+            trie, classes = self._vocabulary.trie, self._tables.classes
+            ending = np.isin(classes, self._tables.edges[self._tables.edges[:, 2] == CLOSE_KEY, 3])
+            first = np.flatnonzero(ending[trie.byte])
+            change = np.zeros(len(trie.byte) + 1, np.int32)
+            np.add.at(change, first, 1)
+            np.add.at(change, first + trie.size[first], -1)
+            self._ending = np.cumsum(change)[:-1] > 0
+        return self._ending
+
+
+def _rests(keys: Any, sets: Any, written: int, open_key: int) -> list[bytearray]:
+    """What is left to spell, behind the open key, of each key in the set `written`; numbers as in arena.py."""
+    rests = []
+    while written > 0:
+        at, rest = int(sets[written, 1]), bytearray()
+        while at > open_key:
+            rest.append(keys[at, 1])
+            at = int(keys[at, 0])
+        if at == open_key:
+            rests.append(rest[::-1])
+        written = int(sets[written, 0])
+    return rests
