@@ -245,10 +245,13 @@ class Meaning:
 
     def _disjoint(self, a: Shape, b: Shape, look: int) -> bool:
         """Provably no value fits both. False when in doubt."""
-        for one, other in ((a, b), (b, a)):
-            if one.values is not None:
-                return not any(self.shape_admits(one, v) and self.shape_admits(other, v) for v in one.values)
-        return all(self._kind_disjoint(kind, a, b, look) for kind in a.kinds & b.kinds)
+        try:
+            for one, other in ((a, b), (b, a)):
+                if one.values is not None:
+                    return not any(self.shape_admits(one, v) and self.shape_admits(other, v) for v in one.values)
+            return all(self._kind_disjoint(kind, a, b, look) for kind in a.kinds & b.kinds)
+        except Looping:  # the answer would need itself
+            return False
 
     def _kind_disjoint(self, kind: str, a: Shape, b: Shape, look: int) -> bool:
         if kind == "number":
@@ -291,10 +294,7 @@ class Meaning:
             return False
         if any(self._opposed(a, b) or self._opposed(b, a) for a in mine for b in theirs):
             return True
-        try:
-            return all(self._disjoint(a, b, look) for a in self.shapes(mine) for b in self.shapes(theirs))
-        except Looping:  # the answer would need itself
-            return False
+        return all(self._disjoint(a, b, look) for a in self.shapes(mine) for b in self.shapes(theirs))
 
 
     def _opposed(self, one: str, other: str) -> bool:

@@ -192,7 +192,7 @@ def main() -> None:
     if len(real) < len(found):
         print("real ones only:", *tally(real), sep="\n")
     if options.verdicts:
-        options.verdicts.write_text(json.dumps({one.name: one.kind for one in found}, indent=0) + "\n")
+        options.verdicts.write_text(json.dumps({one.name: one.kind for one in found}, indent=0, sort_keys=True) + "\n")
 
 
 if __name__ == "__main__":
