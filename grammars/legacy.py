@@ -22,6 +22,7 @@ _SINCE_2019 = frozenset({
     "dependentRequired", "dependentSchemas", "unevaluatedItems", "unevaluatedProperties", "minContains", "maxContains",
     "$anchor", "$recursiveRef",
 })
+_CONTAINS = ("contains", "minContains", "maxContains")
 _SINCE_2020 = frozenset({"prefixItems", "$dynamicRef"})
 _CONSTRAINTS = ASSERTIONS | BRANCHES | REFUSED | {"additionalItems"}
 _SCHEMAS = ("additionalItems", "additionalProperties", "contains", "else", "if", "items", "not", "propertyNames",
@@ -50,10 +51,14 @@ def modernised(schema: JsonValue) -> tuple[JsonValue, list[Ignored]]:
     ignored: list[Ignored] = []
     if draft and not _is(draft, _BEFORE_2020):
         return schema, ignored
+    moved: set[int] = set()  # what stands behind two negations already
+    silent = _is(draft, ("2019-09",)) and _mentions(schema, "unevaluatedItems")
     stack: list[tuple[str, JsonValue]] = [("#", schema)]
     while stack:
         pointer, value = stack.pop()
         if isinstance(value, dict):
+            if silent and id(value) not in moved:
+                moved.add(id(_silence(value)))
             if draft:
                 ignored += _older(value, draft, pointer)
             stack.extend(_below(value, pointer))
@@ -67,6 +72,27 @@ def modernised(schema: JsonValue) -> tuple[JsonValue, list[Ignored]]:
 
 def _is(draft: str, names: tuple[str, ...]) -> bool:
     return any(name in draft for name in names)
+
+
+def _mentions(schema: JsonValue, keyword: str) -> bool:
+    stack = [schema]
+    while stack:
+        value = stack.pop()
+        if isinstance(value, dict) and keyword in value:
+            return True
+        if isinstance(value, dict | list):
+            stack.extend(value.values() if isinstance(value, dict) else value)
+    return False
+
+
+def _silence(schema: dict[str, JsonValue]) -> JsonValue:
+    """In 2019-09 `contains` does not say that items were evaluated; behind two negations it does not in 2020-12.
+    Gives the schema that now holds it, None where there was none."""
+    moved: dict[str, JsonValue] = {keyword: schema.pop(keyword) for keyword in _CONTAINS if keyword in schema}
+    above = schema.get("allOf", [])
+    if moved and isinstance(above, list):
+        schema["allOf"] = [*above, {"not": {"not": moved}}]
+    return moved or None
 
 
 def _below(schema: dict[str, JsonValue], pointer: str) -> Iterator[tuple[str, JsonValue]]:

@@ -134,6 +134,15 @@ def test_a_reference_of_draft_7_has_no_base_of_its_own() -> None:
     assert not naive.accepts("[1]")
 
 
+def test_contains_of_2019_evaluates_nothing() -> None:
+    schema = {"contains": INTEGER, "unevaluatedItems": {"type": "string"}}
+    newer = Naive(compile_constraint(JsonSchema(json.dumps(schema))))
+    older = Naive(compile_constraint(JsonSchema(json.dumps(
+        {"$schema": "https://json-schema.org/draft/2019-09/schema", **schema}))))
+    assert newer.accepts('[1,"a"]')
+    assert not older.accepts('[1,"a"]')
+
+
 def test_identifiers_of_draft_4_are_anchors() -> None:
     schema = {"$schema": "http://json-schema.org/draft-04/schema#", "$ref": "#a",
               "definitions": {"x": {"id": "#a", "type": "null"}}}
