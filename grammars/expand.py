@@ -230,8 +230,9 @@ class Expander:
     def _read(self, place: str, schema: dict[str, JsonValue]) -> list[_Part]:
         parts: list[_Part] = []
         for keyword, value in schema.items():
+            check_form(keyword, value, f"{pointer_of(place)}/{keyword}")
+        for keyword in schema:
             pointer = f"{pointer_of(place)}/{keyword}"
-            check_form(keyword, value, pointer)
             if keyword in ASSERTIONS:
                 if _BASE not in parts:
                     parts.append(_BASE)

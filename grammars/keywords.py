@@ -47,7 +47,7 @@ def is_number(value: JsonValue) -> bool:
 
 
 def _is_count(value: JsonValue) -> bool:
-    return is_number(value) and Decimal(value) >= 0 and Decimal(value) % 1 == 0  # type: ignore[arg-type]
+    return is_number(value) and value >= 0 and value == Decimal(value).to_integral_value()  # type: ignore
 
 
 def is_schema(value: object) -> bool:

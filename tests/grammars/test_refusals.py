@@ -77,6 +77,7 @@ INVALID = [
     ('{"pattern":"("}', "pattern", "#/pattern column 1"),
     ('{"pattern":1}', "pattern", "#/pattern"),
     ('{"a":1,"a":2}', "json", "line 1 column 8"),
+    ('{"oneOf":[{"minimum":1},{"minLength":1}],"maximum":{}}', "maximum", "#/maximum"),
     ("[]", "schema", "#"),
     ("{", "json", "line 1 column 2"),
 ]
@@ -131,12 +132,13 @@ HUGE = [
     '{"type":"string","pattern":"^(a|b)*a(a|b){18}$"}',
     '{"type":"string","pattern":"((a{0,2000}){0,2000}b){0,2000}"}',
     '{"type":"object","minProperties":100000}',
+    '{"type":"array","contains":{"type":"null"},"minContains":1e30}',
     "[" * 5000 + "]" * 5000,
     json.dumps({"const": "x" * 2000, "description": "y" * 9_000_000}),
 ]
 
 
-@pytest.mark.parametrize("schema", HUGE, ids=["product", "subsets", "repeats", "counts", "depth", "bytes"])
+@pytest.mark.parametrize("schema", HUGE, ids=["product", "subsets", "repeats", "counts", "contains", "depth", "bytes"])
 def test_what_is_too_large_is_refused_by_a_stated_limit(schema: str) -> None:
     with pytest.raises(ConstraintTooLarge) as caught:
         compile_constraint(JsonSchema(schema), Limits(states=9_000))
