@@ -62,7 +62,8 @@ def main() -> None:
         "name": "grammars", "device": f"{cpu_name()}, one thread",
         "versions": {"python": platform.python_version(), **{label: run.version for label, run in runs.items()}},
         "commit": commit(), "date": time.strftime("%Y-%m-%d"),
-        "command": f"python -m bench.grammars HARNESS {options.tokenizer.parts[-3]} --limit {options.limit}",
+        "command": f"python -m bench.grammars HARNESS {options.tokenizer.parts[-3]}/tokenizer.json"
+                   f"{' --peers PYTHON' if options.peers else ''} --limit {options.limit} --budget {options.budget:g}",
         "rows": [asdict(row) for row in rows],
     }
     (RESULTS / "grammars.json").write_text(json.dumps(record, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
