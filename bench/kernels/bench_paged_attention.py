@@ -26,6 +26,7 @@ from espalier.kernels.paged import Score, Step, Work
 from espalier.kernels.paged_attention import EXACT, FAST, FP8, Tile, Tiles, attend
 
 from .device import Ceilings, ceilings, graph_us
+from .record import row_of
 
 Q_HEADS, KV_HEADS, DIM, PAGE = 32, 8, 128, 16
 L2 = 60 << 20
@@ -233,7 +234,7 @@ def main() -> None:
             break
         result = measure(case, limits, pool, args.plain)
         print(result.line(), flush=True)
-        rows.append(asdict(result))
+        rows.append(row_of(asdict(result)))
         args.out.write_text(json.dumps(record, indent=1) + "\n", encoding="utf-8")
 
 

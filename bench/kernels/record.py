@@ -32,6 +32,15 @@ class Result:
         return f"{self.work:48}{self.us:9.1f} us  floor {self.floor_us:7.1f}  x{self.us / self.floor_us:6.2f}{peer}"
 
 
+NAMES = {"us": "value", "floor_us": "floor", "peer_us": "peer_value"}
+
+
+def row_of(fields: dict[str, Any]) -> dict[str, Any]:
+    """A row as all results files have it: work, unit, value, floor, peer, peer_value, and what explains it."""
+    named = {NAMES.get(key, key): value for key, value in fields.items() if value not in (None, {})}
+    return {"work": named.pop("work"), "unit": "us", **named}
+
+
 @dataclass
 class Record:
     head: dict[str, Any]
@@ -57,7 +66,7 @@ class Record:
         result = measure()
         self.rows.append(result)
         print(result.line(), result.more.get("passes", ""), flush=True)
-        record = self.head | {"rows": [asdict(row) for row in self.rows]}
+        record = self.head | {"rows": [row_of(asdict(row)) for row in self.rows]}
         self.path.parent.mkdir(parents=True, exist_ok=True)
         self.path.write_text(json.dumps(record, indent=1) + "\n", encoding="utf-8")
         return True
