@@ -36,7 +36,7 @@ bench-grammars: $(VENV)/.test
 	$(RUN) -m bench.grammars $(HARNESS) $(TOK) $(if $(PEERS),--peers $(PEERS)) $(BENCH_ARGS)
 
 soak: $(VENV)/.test
-	$(RUN) -m pytest -m slow --timeout 1800
+	$(RUN) -m pytest -m 'slow or not slow' --timeout 1800 --hypothesis-profile soak
 
 $(VENV)/bin/python:
 	$(PYTHON) -m venv $(VENV)

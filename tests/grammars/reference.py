@@ -112,7 +112,7 @@ class Reference:
                 if self.complete(here):
                     return depth
                 for byte in self.single:
-                    following = self.step(here, byte)
+                    following = _bounded(self.step(here, byte))
                     if following and following not in seen:
                         seen.add(following)
                         below.append(following)
@@ -123,8 +123,18 @@ class Reference:
 
     def read(self, threads: frozenset[Thread], text: bytes) -> frozenset[Thread]:
         for byte in text:
-            threads = self.step(threads, byte)
+            threads = _bounded(self.step(threads, byte))
         return threads
+
+
+# Readings of one text that the reference follows; the drawn grammars that pass it double them with every byte.
+READINGS = 256
+
+
+def _bounded(threads: frozenset[Thread]) -> frozenset[Thread]:
+    if len(threads) > READINGS:
+        raise UndecidedError
+    return threads
 
 
 class UndecidedError(Exception):
