@@ -7,7 +7,6 @@ from hypothesis import settings
 
 from espalier.runtime.catalogue import resolve
 
-
 # The same examples in every run of the suite, so that a failure is the change's own; `make soak` draws new ones.
 settings.register_profile("suite", derandomize=True, deadline=None)
 settings.register_profile("soak", deadline=None)
