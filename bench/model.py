@@ -2,8 +2,8 @@
 
     python -m bench.model [--model NAME_OR_PATH] [--dtype bfloat16|float32] [--exact]
 
-Decode starts at 64 tokens a row and takes 32 steps; greedy sampling included. Peers: one thread, this model, measured
-on another machine of the same kind (llama.cpp Q4_1; transformers generate in bfloat16).
+Decode starts at 64 tokens a row and takes 32 steps; greedy sampling included. Peer: transformers'
+`generate` in bfloat16, one thread, this model, measured beside results/model.json on the same machine.
 """
 
 from __future__ import annotations
@@ -24,8 +24,8 @@ from espalier.runtime.torch_executor import TorchExecutor
 from .report import Measure, save
 
 PROMPT, CONTEXT, STEPS, REPEATS = 512, 64, 32, 5
-PEERS = {"prefill 512": ("transformers bf16", 874.0), "decode batch 1": ("llama.cpp Q4_1", 138.0),
-         "decode batch 8": ("llama.cpp Q4_1", 144.0)}
+PEERS = {"prefill 512": ("transformers 5.24 bf16", 1705.0), "decode batch 1": ("transformers 5.24 bf16", 18.0),
+         "decode batch 8": ("transformers 5.24 bf16", 110.0)}
 
 
 @dataclass(frozen=True)
