@@ -174,10 +174,11 @@ class Session:
     def _settle(self, branch: BranchId, state: BranchState, cut: Cut | None) -> None:
         """The branch takes over the tokens that stay; the engine's lease is cut to the same length.
 
-        Raises RequestAborted when the session was closed meanwhile, even if the engine had been quicker."""
+        Raises RequestAborted when branch or session were closed meanwhile, even if the engine had been quicker."""
         state.busy = False
-        if cut is not None and self._closed:
-            raise RequestAborted("the session was closed before its answer was read")
+        if cut is not None and branch not in self._branches:
+            closed = "the session was closed" if self._closed else "the branch was released"
+            raise RequestAborted(f"{closed} before its answer was read")
         if cut is not None:
             state.take_answer(cut)
         if branch in self._branches:

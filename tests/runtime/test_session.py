@@ -487,11 +487,11 @@ def test_a_waiter_that_is_cancelled_aborts_its_work() -> None:
 
 def test_a_closed_runtime_fails_what_is_open_and_what_comes_later() -> None:
     async def main() -> None:
-        with opened({"Q:": "x" * 4000}, config=EngineConfig(pages=512)) as runtime:
+        with opened({"Q:": "x" * 30_000}, config=EngineConfig(pages=2048)) as runtime:
             session = runtime.session()
             branch = session.branch()
             session.extend(branch, [Text("Q:")])
-            generation = session.generate(branch, greedy(4000))  # far more than is made while the runtime closes
+            generation = session.generate(branch, greedy(30_000))  # far more than is made while the runtime closes
             await anext(generation)
             await asyncio.to_thread(runtime.close)
             with pytest.raises(EngineFault, match="closed"):

@@ -261,7 +261,8 @@ def test_a_full_queue_is_answered_at_once() -> None:
 
 
 def test_a_dead_engine_is_seen_by_health_and_told_to_callers() -> None:
-    with scripted_server(ANSWERS) as (server, runtime), server.client() as client:
+    slow = lambda: time.sleep(0.002)  # noqa: E731
+    with scripted_server(ANSWERS, slow=slow) as (server, runtime), server.client() as client:
         assert server.get("/health").status_code == 200
         stream = client.chat.completions.create(
             model="scripted", messages=[{"role": "user", "content": "tick, over and over"}], stream=True, max_tokens=900
