@@ -40,9 +40,12 @@ def cpu_name() -> str:
 
 
 def commit() -> str:
-    done = subprocess.run(["git", "describe", "--always", "--dirty"], capture_output=True, text=True, check=False,
-                          cwd=RESULTS.parent)
-    return done.stdout.strip() or "unknown"
+    """The commit, with -dirty when anything but results differs from it: they are no change of the code."""
+    git = ["git", "-C", str(RESULTS.parent.parent)]
+    name = subprocess.run([*git, "describe", "--always"], capture_output=True, text=True, check=False).stdout.strip()
+    changes = subprocess.run([*git, "status", "--porcelain", "--", ".", ":!bench/results"], capture_output=True,
+                             text=True, check=False).stdout.strip()
+    return (name or "unknown") + ("-dirty" if changes else "")
 
 
 def save(name: str, rows: Sequence[Measure], device: str | None = None) -> Path:
