@@ -24,8 +24,8 @@ from espalier.runtime.torch_executor import TorchExecutor
 from .report import Measure, save
 
 PROMPT, CONTEXT, STEPS, REPEATS = 512, 64, 32, 5
-PEERS = {"prefill 512": ("transformers 5.24 bf16", 1683.0), "decode batch 1": ("transformers 5.24 bf16", 17.9),
-         "decode batch 8": ("transformers 5.24 bf16", 109.9)}
+PEERS = {"prefill 512": ("transformers 5.24 bf16", 1304.0), "decode batch 1": ("transformers 5.24 bf16", 16.2),
+         "decode batch 8": ("transformers 5.24 bf16", 97.1)}
 
 
 @dataclass(frozen=True)
