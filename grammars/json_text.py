@@ -18,7 +18,7 @@ JsonValue = None | bool | int | Decimal | str | list["JsonValue"] | dict[str, "J
 
 _TOKEN = re.compile(
     r"""[ \t\n\r]*(?:
-      (?P<string>"(?:[^"\\\x00-\x1f]+|\\(?:["\\/bfnrt]|u[0-9a-fA-F]{4}))*")
+      (?P<string>"(?:[^"\\\x00-\x1f]++|\\(?:["\\/bfnrt]|u[0-9a-fA-F]{4}))*+")
     | (?P<number>-?(?:0|[1-9][0-9]*)(?P<real>(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?)(?![0-9.eE+-]))
     | (?P<word>true|false|null)(?![A-Za-z0-9_])
     | (?P<mark>[\[\]{},:])

@@ -54,6 +54,15 @@ def test_errors_name_line_and_column(text: str, place: str) -> None:
     assert caught.value.where == place
 
 
+@pytest.mark.parametrize("text", [
+    '"' + "a" * 5000, '"' + "\\n" * 5000, '{"' + "ab\\t" * 2000 + '\x00": 1}', "[" + "1" * 900 + "x]",
+])
+def test_what_is_not_closed_is_refused_in_one_pass(text: str) -> None:
+    """An expression that tries every way to cut a string in runs would not come back."""
+    with pytest.raises(InvalidConstraint):
+        read_json(text, Limits())
+
+
 def test_numbers_are_kept_exactly() -> None:
     assert read_json("[9007199254740993, 0.1, 1e-8]", Limits()) == [9007199254740993, Decimal("0.1"), Decimal("1e-8")]
 
