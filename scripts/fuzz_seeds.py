@@ -16,7 +16,8 @@ _KEYWORDS = """$ref $dynamicRef $defs # #/$defs/a allOf anyOf oneOf not if then 
     minContains maxContains uniqueItems properties required additionalProperties patternProperties propertyNames
     unevaluatedProperties unevaluatedItems dependentSchemas dependentRequired enum const multipleOf minimum maximum
     pattern format minLength maxLength minItems maxItems $schema $id $anchor type"""
-_REGEX = r"""(?= (?! (?<= (?<! \b \B (?: (?i) \p{L} \P{Lu} \u{10FFFF} \1 {0,9999} {3} {2,} [^ - ] | ^ $ . *? + \d \W \cA ) ("""
+_REGEX = r"""(?= (?! (?<= (?<! \b \B (?: (?i) \p{L} \P{Lu} \u{10FFFF} \1 {0,9999} {3} {2,} [^ - ] | ^ $ . *? +
+    \d \W \cA ) ("""
 _LARK = r"""| ~3 ~2..400 / /i " [ ] -> ? ! ( ) * .2 .. \u0000 // _a{x,y}:"""
 _GBNF = r"""| {2,400} {3} [^ ] " \x \u00e9 . ( ) * + ? # root"""
 _WORDS = {
