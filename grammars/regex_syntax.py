@@ -71,6 +71,8 @@ _OPENINGS: tuple[tuple[str, tuple[bool, bool] | None], ...] = (
     ("?:", None), ("?=", (False, False)), ("?!", (True, False)), ("?<=", (False, True)), ("?<!", (True, True)),
 )
 _FLAGS = re.compile(r"\(\?([isu]+)\)")
+_MODIFIERS = re.compile(r"\?([is]*)(?:-([is]+))?:")  # of one group (ECMA-262 2025; Python writes them so too)
+_UP_TO = re.compile(r"\{,\d+\}")
 
 
 @dataclass(slots=True)
@@ -81,6 +83,7 @@ class _Group:
     look: tuple[bool, bool] | None  # None: a plain group; else (negative, behind)
     options: list[Node]
     parts: list[Node]
+    outside: tuple[bool, bool]  # what fold and dot_all were before it
 
     def close(self) -> Node:
         options = [*self.options, Sequence(tuple(self.parts))]
@@ -101,11 +104,11 @@ class _Parser:
     def __init__(self, pattern: str, limits: Limits, pointer: str, fold: bool, dot_all: bool, start: int) -> None:
         self._text = pattern
         self._fold = fold
-        self._dot = charset.ALL if dot_all else charset.complement(charset.LINE_END)
+        self._dot_all = dot_all
         self._limits = limits
         self._pointer = pointer
         self._at = start
-        self._groups = [_Group(0, None, [], [])]
+        self._groups = [_Group(0, None, [], [], (fold, dot_all))]
 
     def parse(self) -> Node:
         while self._at < len(self._text):
@@ -134,7 +137,7 @@ class _Parser:
         if symbol == "[":
             return Chars(self._class(start))
         if symbol == ".":
-            return Chars(self._dot)
+            return Chars(charset.ALL if self._dot_all else charset.complement(charset.LINE_END))
         if symbol in "^$":
             return Assertion("start" if symbol == "^" else "end")
         if symbol == "\\":
@@ -145,6 +148,8 @@ class _Parser:
             raise self._invalid("nothing to repeat before '{'", start)
         if 0xD800 <= ord(symbol) <= 0xDFFF:
             raise self._invalid("a lone surrogate matches no text", start)
+        if symbol == "{" and _UP_TO.match(self._text, start):
+            raise self._unsupported("{,n}", "a repetition without a lower bound (dialects differ)", start)
         # A lone ], { or } is an error under the u flag, but Python and web regexes read it as itself, and so do we.
         return Chars(self._cased(((ord(symbol), ord(symbol)),)))
 
@@ -156,9 +161,10 @@ class _Parser:
             raise ConstraintTooLarge(f"groups are nested deeper than {self._limits.depth}", keyword="regex",
                                      where=self._place(start), fix="Flatten the pattern.")
         look: tuple[bool, bool] | None = None
+        outside = self._fold, self._dot_all
         if self._text.startswith("?", self._at):
             look = self._group_kind(start)
-        self._groups.append(_Group(start, look, [], []))
+        self._groups.append(_Group(start, look, [], [], outside))
 
     def _group_kind(self, start: int) -> tuple[bool, bool] | None:
         for opening, look in _OPENINGS:
@@ -175,12 +181,25 @@ class _Parser:
             return None
         if self._text.startswith("?P=", self._at):
             raise self._unsupported("backreference", "a backreference", start)
-        raise self._unsupported("flags", "an inline flag or unknown group", start)
+        modifiers = _MODIFIERS.match(self._text, self._at)
+        if modifiers is None:
+            raise self._unsupported("flags", "a flag inside the pattern or an unknown group", start)
+        self._modify(modifiers[1], modifiers[2] or "", start)
+        self._at = modifiers.end()
+        return None
+
+    def _modify(self, on: str, off: str, start: int) -> None:
+        if len(set(on + off)) < len(on + off):
+            raise self._invalid("a flag is named twice", start)
+        self._fold = (self._fold or "i" in on) and "i" not in off
+        self._dot_all = (self._dot_all or "s" in on) and "s" not in off
 
     def _close(self, start: int) -> Node:
         if len(self._groups) == 1:
             raise self._invalid("')' closes nothing", start)
-        return self._groups.pop().close()
+        group = self._groups.pop()
+        self._fold, self._dot_all = group.outside
+        return group.close()
 
     # Quantifiers
 
