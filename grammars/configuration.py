@@ -12,6 +12,7 @@ import numpy as np
 from .arena import FULL, KEYS, RETURN, Arena
 from .bodies import Bodies, Body
 from .body_walk import read_body
+from .context import ARENA, ROOM, TABLES, TRIE, Context
 from .errors import ConstraintTooLarge
 from .masking import strike, walk
 from .rows import Row
@@ -20,11 +21,26 @@ from .stretches import LOOKED, MARKED, REPORT, SLOTS, WORST
 from .suspects import Suspects
 from .tables import DISTINCT, FAR, KIND, Tables
 from .vocabulary import Vocabulary
-from .walk import CROSSED, NODE, OPEN, QUEUE, STATE, follow, nearest, next_bytes, only_text, settle
+from .walk import (
+    ARENA_FULL,
+    CROSSED,
+    DISTANCE_BIT,
+    NODE,
+    OPEN,
+    QUEUE,
+    STATE,
+    USED_BIT,
+    accept,
+    nearest,
+    next_bytes,
+    only_text,
+    settle,
+)
 
 NO_LIMIT = FAR << 10
 _UNMARKED = np.zeros((0, 2), np.int32)
 _FIRST_BUFFER = 1 << 11
+_THREAD = 20  # bytes of one
 _FORCED_BYTES = 4096  # the longest forced text found in one go
 
 
@@ -42,25 +58,32 @@ class Limits(msgspec.Struct, frozen=True):
     configurations: int = 1 << 16
 
 
-class Configuration:
+class Configuration(msgspec.Struct, eq=False):
     """An interned set of threads. Equal sets of one explorer are one object.
 
-    threads: int32 [n, 5], sorted. distance: U, an upper bound of the tokens to acceptance; 0: the text may end.
+    key: the threads, sorted, as bytes. distance: U, an upper bound of the tokens to acceptance; 0: the text may end.
     used: some frame holds free keys. The rest is cache: row is good for any budget of at least `safe`.
     """
 
-    __slots__ = ("distance", "forced", "limited", "next", "plans", "row", "safe", "threads", "used")
+    key: bytes
+    distance: int
+    used: bool
+    next: dict[int, Configuration | None] = {}
+    row: Row | None = None
+    safe: int = NO_LIMIT
+    limited: dict[int, Row] = {}
+    forced: Forced | None = None
+    plans: dict[tuple[int, ...], tuple[int, ...]] = {}
 
-    def __init__(self, threads: Any, distance: int, used: bool) -> None:
-        self.threads = threads
-        self.distance = distance
-        self.used = used
-        self.next: dict[int, Configuration | None] = {}
-        self.row: Row | None = None
-        self.safe = NO_LIMIT
-        self.limited: dict[int, Row] = {}
-        self.forced: Forced | None = None
-        self.plans: dict[tuple[int, ...], tuple[int, ...]] = {}
+    @property
+    def threads(self) -> Any:
+        """int32 [n, 5], not to be written."""
+        return np.frombuffer(self.key, np.int32).reshape(-1, 5)
+
+    @property
+    def count(self) -> int:
+        """How many threads there are."""
+        return len(self.key) // _THREAD
 
 
 class Forced(msgspec.Struct, frozen=True):
@@ -93,9 +116,13 @@ class Explorer:
         self._lock = threading.RLock()
         self._arena = Arena(limits.nodes)
         self._interned: dict[bytes, Configuration] = {}
-        self._threads = np.zeros((_FIRST_BUFFER, 5), np.int32)
         self._queue = np.zeros((QUEUE, 3), np.int32)
         self._notes = np.zeros(3, np.int64)
+        self._context = Context()
+        self._context.put(TABLES, tables)
+        self._context.put(ARENA, self._arena.kernel)
+        self._context.put(TRIE, vocabulary.trie)
+        self._set_threads(_FIRST_BUFFER)
         self._stretches = (np.zeros((vocabulary.longest + 2, 5), np.int32), np.zeros((SLOTS, 256), np.uint8),
                            np.zeros((SLOTS + 1, 4), np.int32))
         self._suspects = Suspects(tables, vocabulary)
@@ -109,8 +136,8 @@ class Explorer:
             self._sliced = SlicedWalk(self._tables, vocabulary, self._queue, self._offsets, self._crossed,
                                       self._stretches)
         self._threads[0] = (start, 0, 0, 0, 0)
-        self._notes[1] = nearest(self._tables, self._arena.kernel, self._threads, 0, 1, 1)
-        self.start = self._intern(1)
+        distance = int(nearest(self._tables, self._arena.kernel, self._threads, 0, 1, 1))
+        self.start = self._intern(1 | distance << DISTANCE_BIT)
 
     @property
     def crowded(self) -> bool:
@@ -124,11 +151,11 @@ class Explorer:
 
     def costs(self, configuration: Configuration) -> list[int]:
         """U of each thread, as if no free key had been written."""
-        if len(configuration.threads) == 1 and not configuration.used and not configuration.threads[0, OPEN]:
+        if configuration.count == 1 and not configuration.used and not configuration.threads[0, OPEN]:
             return [configuration.distance]
-        kernel = self._arena.kernel
-        return [int(nearest(self._tables, kernel, configuration.threads, k, k + 1, 0))
-                for k in range(len(configuration.threads))]
+        with self._lock:
+            count = self._load(configuration.threads)
+            return [int(nearest(self._tables, self._arena.kernel, self._threads, k, k + 1, 0)) for k in range(count)]
 
     def longest_key(self) -> int:
         """Bytes of the longest free key written so far, at least."""
@@ -141,24 +168,26 @@ class Explorer:
         Raises ConstraintTooLarge when a budget is passed.
         """
         with self._lock:
-            text = np.frombuffer(bytearray(self._vocabulary.tokens[token]), np.uint8)
-            mark, successor = self._arena.mark(), None
-            try:
-                count = self._retried(mark, lambda: self._advance(configuration, text))
-                successor = self._intern(count) if count else None
-            finally:
-                if successor is None:
-                    self._arena.undo_to(mark)
-            configuration.next[token] = successor
+            found, key = -1, configuration.key
+            while found < 0:
+                self._view[: len(key)] = key
+                found = accept(self._context.numbers, len(key) // _THREAD, token)
+                if found < 0:
+                    self._make_room(full=found == ARENA_FULL)
+            successor = configuration.next[token] = self._intern(found) if found else None
             return successor
-
-    def _advance(self, configuration: Configuration, text: Any) -> int:
-        count = self._load(configuration.threads)
-        return int(follow(self._tables, self._arena.kernel, self._threads, count, text, self._queue, self._notes))
 
     def _load(self, threads: Any) -> int:
         self._threads[: len(threads)] = threads
         return len(threads)
+
+    def _make_room(self, *, full: bool) -> None:
+        """Enlarges the arena when it is full, else the buffer of threads. Raises ConstraintTooLarge at a limit."""
+        if full:
+            self._arena.grow()
+            self._context.put(ARENA, self._arena.kernel)
+        else:
+            self._widen()
 
     def _retried(self, mark: tuple[int, int, int], work: Callable[[], int]) -> int:
         """Runs `work` until neither the arena nor the buffer is too small; then its result, not negative."""
@@ -168,32 +197,37 @@ class Explorer:
             if result >= 0 and not full:
                 return result
             self._arena.undo_to(mark)
-            if full:
-                self._arena.grow()
-            else:
-                self._widen()
+            self._make_room(full=full)
 
     def _widen(self) -> None:
         size = 4 * len(self._threads)
         if size > self._limits.threads * (self._vocabulary.longest + 3) + 4 * _FIRST_BUFFER:
             raise ConstraintTooLarge(f"the text so far can be read in more than {self._limits.threads} ways at once",
                                      keyword="ambiguity", fix="Make the alternatives differ earlier.")
-        self._threads = np.zeros((size, 5), np.int32)
+        self._set_threads(size)
 
-    def _intern(self, count: int) -> Configuration:
-        """The configuration of the first `count` threads of the buffer, of which `follow` left the notes."""
+    def _set_threads(self, size: int) -> None:
+        """A new buffer. `_view`: its bytes."""
+        self._threads = np.zeros((size, 5), np.int32)
+        self._view = self._threads.data.cast("B")
+        tokens = self._vocabulary
+        self._context.put(ROOM, (self._threads, self._queue, self._notes, tokens.text, tokens.starts))
+
+    def _intern(self, found: int) -> Configuration:
+        """The configuration of the threads in the buffer that `accept` described so."""
+        count = found & ((1 << USED_BIT) - 1)
         if count > self._limits.threads:
             raise ConstraintTooLarge(f"the text so far can be read in {count} ways at once; the limit is "
                                      f"{self._limits.threads}", keyword="ambiguity",
                                      fix="Make the alternatives differ earlier.")
-        threads = self._threads[:count].copy()
-        key = threads.tobytes()
-        found = self._interned.get(key)
-        if found is None:
+        key = bytes(self._view[: count * _THREAD])
+        known = self._interned.get(key)
+        if known is None:
             if len(self._interned) >= self._limits.configurations:
                 self._interned.clear()
-            found = self._interned[key] = Configuration(threads, int(self._notes[1]), bool(self._notes[0]))
-        return found
+            known = self._interned[key] = Configuration(
+                key, found >> DISTANCE_BIT, bool(found >> USED_BIT & 1))
+        return known
 
     def walk(self, configuration: Configuration, limit: int = NO_LIMIT, *, exact: bool = False) -> Walked:
         """The mask of a configuration over successors with U <= limit. exact: free keys written are heeded; without it

@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+import msgspec
+
 from .configuration import Configuration, Explorer, states_of
 from .rows import Row
 
@@ -25,20 +27,16 @@ class TokenRejected(ValueError):
         self.token = token
 
 
-class _Position:
+class _Position(msgspec.Struct, eq=False):
     """One place in a text, linked to the place before it: rollback follows the links, a copy shares them.
 
     configuration: None after a stop id. plan: the forced tokens from here on.
     """
 
-    __slots__ = ("before", "configuration", "plan", "token")
-
-    def __init__(self, before: _Position | None, token: int, configuration: Configuration | None,
-                 plan: tuple[int, ...]) -> None:
-        self.before = before
-        self.token = token
-        self.configuration = configuration
-        self.plan = plan
+    before: _Position | None
+    token: int
+    configuration: Configuration | None
+    plan: tuple[int, ...]
 
 
 class Matcher:
@@ -84,25 +82,34 @@ class Matcher:
         """Moves past a token. Raises TokenRejected when it does not fit, or ConstraintTooLarge, and stays."""
         position = self._position
         configuration = position.configuration
-        if configuration is None:
-            raise TokenRejected(token, "the text has ended")
-        if position.plan:
-            if token != position.plan[0]:
-                raise TokenRejected(token, f"token {position.plan[0]} is forced")
-            rest = position.plan[1:]
-        else:
-            rest = ()
-        successor = configuration.next.get(token)
-        if successor is None and not self._is_stop(token):
-            successor = self._successor(configuration, token)
-            if successor is None:
-                raise TokenRejected(token, self.explain())
-        elif successor is None and configuration.distance > 0:
-            raise TokenRejected(token, f"the text is not complete, {self.explain()}")
+        rest = position.plan
+        if rest:
+            if token != rest[0]:
+                raise TokenRejected(token, f"token {rest[0]} is forced")
+            rest = rest[1:]
+        successor = configuration.next.get(token) if configuration is not None else None
+        if successor is None:
+            successor = self._enter(configuration, token)
         following = _Position(position, token, successor, rest)
         if self._forcing and not rest and successor is not None:
             following.plan = self._plan(following, successor)
-        self._move(following)
+        if self._pinned is not None:
+            self._pinned.pins -= 1
+            self._pinned = None
+        self._position = following
+
+    def _enter(self, configuration: Configuration | None, token: int) -> Configuration | None:
+        """The successor on a token not met here before; None past a stop id. Raises as accept does."""
+        if configuration is None:
+            raise TokenRejected(token, "the text has ended")
+        if self._is_stop(token):
+            if configuration.distance > 0:
+                raise TokenRejected(token, f"the text is not complete, {self.explain()}")
+            return None
+        successor = self._successor(configuration, token)
+        if successor is None:
+            raise TokenRejected(token, self.explain())
+        return successor
 
     def _is_stop(self, token: int) -> bool:
         return token in self._grammar.vocabulary.stop

@@ -37,6 +37,10 @@ class Vocabulary:
         self.text_ids = tuple(i for i, text in enumerate(self.tokens) if text and i not in hidden)
         self.words = (self.size + 31) // 32
         self.longest = max((len(self.tokens[i]) for i in self.text_ids), default=1)
+        self.text = np.frombuffer(bytearray(b"".join(self.tokens)) or bytearray(1), np.uint8)
+        self.starts = np.zeros(self.size + 1, np.int64)  # token i is text[starts[i]: starts[i + 1]]
+        np.cumsum([len(text) for text in self.tokens], out=self.starts[1: len(self.tokens) + 1])
+        self.starts[len(self.tokens) + 1:] = self.starts[len(self.tokens)]
         self.trie: Trie = build_trie(self.tokens, self.text_ids, max(self.size, 1))
         self.slices = Slices(self.trie, self.words)
         self.bodies = BodyStore(self.trie, self.words)

@@ -9,8 +9,23 @@ from __future__ import annotations
 
 from numba import types
 
-from .arena import ARENA_TYPE, DEPTH, KEYS, PARENT, REGISTER, RETURN, USED, intern_node, intern_pair
+from .arena import (
+    ARENA_TYPE,
+    DEPTH,
+    FULL,
+    KEYS,
+    NODES,
+    PARENT,
+    REGISTER,
+    RETURN,
+    SETS,
+    USED,
+    intern_node,
+    intern_pair,
+    undo,
+)
 from .closing import remaining
+from .context import CONTEXT_TYPE, arena_of, room_of, tables_of
 from .ir import CLOSE_KEY, COUNT, NOTHING, OPEN_KEY
 from .jit import kernel
 from .tables import (
@@ -41,6 +56,8 @@ from .tables import (
 STATE, REG, NODE, OPEN, ORIGIN = 0, 1, 2, 3, 4  # columns of a thread
 # slots of `notes`, what a step reports
 CROSSED, POPPED, TROUBLE = 0, 1, 2
+USED_BIT, DISTANCE_BIT = 20, 21  # of what `accept` returns
+CROWDED, ARENA_FULL = -1, -2  # kinds of trouble, as `accept` tells them
 QUEUE = 512  # frames that one thread may enter or leave for one byte
 
 _i8, _u1, _i44, _i8s = types.int64, types.uint8[::1], types.int32[:, ::1], types.int64[::1]
@@ -324,15 +341,22 @@ def arrange(threads, count):  # type: ignore[no-untyped-def]
             at -= 1
 
 
-@kernel(_i8(TABLES_TYPE, ARENA_TYPE, _i44, _i8, _u1, _i44, _i8s))
-def follow(tables, arena, threads, count, text, queue, notes):  # type: ignore[no-untyped-def]
-    """Where threads[:count] stand after a text, settled and sorted; returns how many live, -1 in trouble.
+@kernel(_i8(CONTEXT_TYPE, _i8, _i8))
+def accept(context, count, token):  # type: ignore[no-untyped-def]
+    """Where the room's threads[:count] stand after a token, settled and sorted in their place.
 
-    notes[0]: whether a frame holds free keys; notes[1]: U.
+    Returns how many live (bits 0 to 19), whether a frame holds free keys (bit 20), and U (above); 0 for none. In
+    trouble CROWDED or ARENA_FULL. The arena is as it was unless some live.
     """
-    count = advance(tables, arena, threads, count, text, _i8(0), _i8(text.size), queue, notes)
-    if count > 0:
-        notes[0] = settle(tables, arena, threads, count)
-        arrange(threads, count)
-        notes[1] = nearest(tables, arena, threads, _i8(0), count, _i8(1))
-    return count
+    tables, arena, room = tables_of(context), arena_of(context), room_of(context)
+    threads, notes, counts = room[0], room[2], arena[7]
+    nodes, keys, sets = counts[NODES], counts[KEYS], counts[SETS]
+    count = advance(tables, arena, threads, count, room[3], room[4][token], room[4][token + 1], room[1], notes)
+    if counts[FULL] == 1:
+        count = _i8(ARENA_FULL)
+    if count <= 0:
+        undo(arena, nodes, keys, sets)
+        return count
+    used = settle(tables, arena, threads, count)
+    arrange(threads, count)
+    return count | used << USED_BIT | nearest(tables, arena, threads, _i8(0), count, _i8(1)) << DISTANCE_BIT
