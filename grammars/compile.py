@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 from .build import RuleBuilder
 from .choices import choices_dfa
 from .constraint import AnyObject, Choices, Constraint, Gbnf, JsonSchema, Lark, Regex, Spacing
@@ -34,10 +32,13 @@ def compile_constraint(constraint: Constraint, limits: Limits = Limits()) -> Gra
         if ignored and constraint.strict_keywords:
             raise UnsupportedKeyword(ignored[0].note, keyword=ignored[0].keyword, where=ignored[0].pointer,
                                      fix="Remove it, or allow unknown keywords.")
-        notes = [one.note for one in ignored]
-        grammar = _schema(schema, constraint.spacing, meter, strict=constraint.strict_keywords, notes=notes)
+        meaning = Meaning(_document(schema), meter, strict=constraint.strict_keywords,
+                          annotated=constraint.format == "annotation")
+        for one in ignored:
+            meaning.note(one.note)
+        grammar = _schema(meaning, constraint.spacing, meter)
     elif isinstance(constraint, AnyObject):
-        grammar = _schema({"type": "object"}, constraint.spacing, meter, strict=False)
+        grammar = _schema(Meaning(_document({"type": "object"}), meter), constraint.spacing, meter)
     elif isinstance(constraint, Regex):
         grammar = _regex(constraint.pattern, meter)
     elif isinstance(constraint, Choices):
@@ -55,12 +56,13 @@ def _place(constraint: Constraint) -> str:
     return "line 1, column 1" if isinstance(constraint, Lark | Gbnf) else "column 1"
 
 
-def _schema(schema: JsonValue, spacing: Spacing, meter: Meter, *, strict: bool, notes: Sequence[str] = ()) -> Grammar:
+def _document(schema: JsonValue) -> Document:
     if not isinstance(schema, bool | dict):
         raise InvalidConstraint("a schema must be an object, true or false", keyword="schema", where="#")
-    meaning = Meaning(Document(schema), meter, strict=strict)
-    for text in notes:
-        meaning.note(text)
+    return Document(schema)
+
+
+def _schema(meaning: Meaning, spacing: Spacing, meter: Meter) -> Grammar:
     planner = Planner(meaning, meter, spacing)
     root = planner.plan(("#",), "#")
     planner.settle(root)

@@ -10,15 +10,18 @@ from typing import Literal
 import msgspec
 
 Spacing = Literal["compact", "spaced", "indented"]
+Formats = Literal["assertion", "annotation"]
 
 
 class JsonSchema(msgspec.Struct, frozen=True, tag="json_schema"):
     """schema: the schema as JSON text, meaning what the standard says. spacing: compact `{"a":1}`, spaced `{"a": 1}`,
-    or indented by two spaces. strict_keywords: refuse keywords outside the standard instead of noting them."""
+    or indented by two spaces. strict_keywords: refuse keywords outside the standard instead of noting them. format:
+    whether the standard's formats are enforced."""
 
     schema: str
     spacing: Spacing = "compact"
     strict_keywords: bool = False
+    format: Formats = "assertion"
 
 
 class AnyObject(msgspec.Struct, frozen=True, tag="json_object"):

@@ -10,7 +10,8 @@ from __future__ import annotations
 
 from functools import lru_cache
 
-from .dfa import Dfa, bounded
+from . import charset
+from .dfa import Dfa, bounded, complement
 from .limits import Limits, Meter
 from .pattern_format import NOTE, regex_of_regexes
 from .regex import compile_regex
@@ -119,7 +120,9 @@ _PATTERNS = {
     "json-pointer": _POINTER,
     "relative-json-pointer": f"(?:0|[1-9]\\d*)(?:#|{_POINTER})",
 }
-_HOSTNAME_LENGTH = 253
+# The longest text of a format, where its automaton leaves it to the length of the string: 253 lengths of every label
+# would be 27,000 states, and a register counts them.
+LONGEST = {"hostname": 253}
 # What a caller should know of a format.
 NOTES = {"regex": NOTE}
 
@@ -129,12 +132,19 @@ STANDARD = frozenset(_PATTERNS) | REFUSED
 @lru_cache(maxsize=64)
 def _automaton(name: str, limits: Limits) -> Dfa:
     meter = Meter(limits)
-    dfa = compile_regex(_PATTERNS[name], meter)
-    return bounded(dfa, 0, _HOSTNAME_LENGTH, meter) if name == "hostname" else dfa
+    return compile_regex(_PATTERNS[name], meter)
 
 
 def format_dfa(name: str, meter: Meter) -> Dfa:
-    """The texts of a format that is enforced (in STANDARD and not in REFUSED)."""
+    """The texts of a format that is enforced (in STANDARD and not in REFUSED), but for their LONGEST length."""
     dfa = _automaton(name, meter.limits)
     meter.states(len(dfa.edges))
     return dfa
+
+
+def outside_format(name: str, meter: Meter) -> Dfa:
+    """The texts that are not of the format."""
+    dfa = format_dfa(name, meter)
+    if name in LONGEST:
+        dfa = bounded(dfa, 0, LONGEST[name], meter)
+    return complement(dfa, charset.ALL)

@@ -6,7 +6,7 @@ from . import charset
 from .dfa import NOTHING, Dfa, bounded, combine, complement, intersect, literals
 from .document import Document, Link, pointer_of
 from .expand import Expander, Looping
-from .formats import NOTES, REFUSED, STANDARD, format_dfa
+from .formats import LONGEST, NOTES, REFUSED, STANDARD, format_dfa, outside_format
 from .json_text import JsonValue, identity
 from .keywords import refuse
 from .limits import Meter
@@ -30,15 +30,16 @@ def kind_of(value: JsonValue) -> str:
 
 
 class Meaning:
-    """Answers are remembered; places are those of `document`."""
+    """Answers are remembered; places are those of `document`. annotated: formats constrain nothing."""
 
-    def __init__(self, document: Document, meter: Meter, *, strict: bool = False) -> None:
+    def __init__(self, document: Document, meter: Meter, *, strict: bool = False, annotated: bool = False) -> None:
         self.document = document
         self.meter = meter
         self._readings = Readings(document)
         self._expander = Expander(document, meter, self._readings, strict=strict, overlaps=self._overlaps,
                                   apart=self._apart)
         self._strict = strict
+        self._annotated = annotated
         self._shapes: dict[Places, Shape] = {}
         self._patterns: dict[str, Dfa] = {}
         self._excluded: dict[str, Dfa] = {}  # by "pattern " or "format " and its text
@@ -63,7 +64,12 @@ class Meaning:
 
     def shape(self, bases: Places) -> Shape:
         if bases not in self._shapes:
-            self._shapes[bases] = shape_of(self.document, bases, pointer_of(bases[0]) if bases else "#")
+            shape = shape_of(self.document, bases, pointer_of(bases[0]) if bases else "#")
+            for located in shape.formats:
+                longest = None if self._annotated else LONGEST.get(located.text)
+                if longest is not None:
+                    shape.most_length = longest if shape.most_length is None else min(longest, shape.most_length)
+            self._shapes[bases] = shape
         return self._shapes[bases]
 
     # Strings
@@ -85,11 +91,11 @@ class Meaning:
         found = [self.pattern(p) for p in shape.patterns]
         found += [self._excluded_pattern(p) for p in shape.excluded_patterns]
         for located in shape.formats:
-            if located.text not in STANDARD:
-                self._unknown_format(located)
+            if self._ignores(located):
                 continue
             if located.text in REFUSED:
-                raise refuse("format", located.pointer, f"{located.text!r} is not enforced yet")
+                raise refuse("format", located.pointer,
+                             f"{located.text!r} is not enforced; formats can be taken as annotations")
             if located.text in NOTES:
                 self.note(f"format {located.text!r} at {located.pointer}: {NOTES[located.text]}")
             found.append(format_dfa(located.text, self.meter))
@@ -98,21 +104,26 @@ class Meaning:
 
     def _excluded_format(self, located: Located) -> Dfa:
         """The texts that break a format; none do where it constrains nothing."""
+        if self._ignores(located):
+            return NOTHING
         if located.text in REFUSED or located.text in NOTES:
             raise refuse("format", located.pointer, f"{located.text!r} cannot be negated (not, oneOf, if)")
-        if located.text not in STANDARD:
-            self._unknown_format(located)
-            return NOTHING
         key = f"format {located.text}"
         if key not in self._excluded:
-            self._excluded[key] = complement(format_dfa(located.text, self.meter), charset.ALL)
+            self._excluded[key] = outside_format(located.text, self.meter)
         return self._excluded[key]
 
-    def _unknown_format(self, located: Located) -> None:
+    def _ignores(self, located: Located) -> bool:
+        """Whether a format constrains nothing; if so it is noted."""
+        if located.text in STANDARD:
+            if self._annotated:
+                self._expander.note(f"format {located.text!r} at {located.pointer} is taken as an annotation")
+            return self._annotated
         if self._strict:
             raise refuse("format", located.pointer, f"{located.text!r} is no format of JSON Schema")
         self._expander.note(f"format {located.text!r} at {located.pointer} is no format of JSON Schema "
                             "and constrains nothing")
+        return True
 
     # Parts of instances
 

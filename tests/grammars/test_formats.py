@@ -11,9 +11,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from espalier.grammars.compile import compile_constraint
+from espalier.grammars.constraint import JsonSchema
 from espalier.grammars.formats import REFUSED, STANDARD, format_dfa
 from espalier.grammars.limits import Limits, Meter
 from espalier.grammars.regex_syntax import parse
+
+from .naive import Naive
 
 TABLE = {
     "date": (["2024-02-29", "2000-02-29", "0001-01-01", "9999-12-31"],
@@ -85,8 +89,30 @@ def test_every_pattern_that_is_written_is_one(random: Random) -> None:
 
 def test_a_hostname_is_never_longer_than_its_limit() -> None:
     name = ".".join(["a" * 63] * 4)
-    assert not dfa("hostname").accepts(map(ord, name))
-    assert dfa("hostname").accepts(map(ord, name[:253]))
+    within, beyond = (json.dumps(name[:length]) for length in (253, 254))
+    named = {"type": "string", "format": "hostname"}
+    for schema, right, wrong in (
+        (named, within, beyond),
+        ({**named, "maxLength": 300}, within, beyond),
+        ({**named, "maxLength": 100}, json.dumps(name[:100]), json.dumps(name[:101])),
+        ({"type": "string", "not": {"format": "hostname"}}, beyond, within),
+    ):
+        naive = Naive(compile_constraint(JsonSchema(json.dumps(schema))))
+        assert naive.accepts(right), schema
+        assert not naive.accepts(wrong), schema
+
+
+def test_formats_can_be_annotations() -> None:
+    for schema, right, wrong in (
+        ({"type": "string", "format": "date"}, '"soon"', "1"),
+        ({"type": "string", "format": "idn-hostname"}, '"-"', "1"),
+        ({"type": "string", "format": "hostname", "maxLength": 300}, json.dumps("a." * 150), json.dumps("a" * 301)),
+        ({"type": ["string", "null"], "not": {"format": "date", "type": "string"}}, "null", '"soon"'),
+    ):
+        grammar = compile_constraint(JsonSchema(json.dumps(schema), format="annotation"))
+        assert Naive(grammar).accepts(right), schema
+        assert not Naive(grammar).accepts(wrong), schema
+        assert "format" in grammar.notes[0]
 
 
 @settings(max_examples=100, deadline=None)
