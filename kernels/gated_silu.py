@@ -61,10 +61,10 @@ def compiled(gate_up: torch.Tensor) -> torch.Tensor:
 
 
 @jit
-def _gated(gate_up: Arg, out: Arg, ffn: Arg, GELU: constexpr, BLOCK: constexpr) -> None:
-    """One program a (row, block)."""
-    row = tl.program_id(1).to(tl.int64)
-    i = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+def _gated(gate_up: Arg, out: Arg, ffn: Arg, GELU: constexpr, BLOCKS: constexpr, BLOCK: constexpr) -> None:
+    """One program a (row, block). The first axis of a grid is the one that is not bounded by 65,535."""
+    row = (tl.program_id(0) // BLOCKS).to(tl.int64)
+    i = tl.program_id(0) % BLOCKS * BLOCK + tl.arange(0, BLOCK)
     inside = i < ffn
     gate = tl.load(gate_up + row * 2 * ffn + i, mask=inside, other=0.0).to(tl.float32)
     up = tl.load(gate_up + row * 2 * ffn + ffn + i, mask=inside, other=0.0).to(tl.float32)
@@ -77,10 +77,10 @@ def _gated(gate_up: Arg, out: Arg, ffn: Arg, GELU: constexpr, BLOCK: constexpr) 
 
 def _launch(gate_up: torch.Tensor, gelu: bool) -> torch.Tensor:
     tokens, double = gate_up.shape
-    ffn = double // 2
+    ffn, blocks = double // 2, -(-double // 2 // BLOCK)
     out = torch.empty((tokens, ffn), dtype=gate_up.dtype, device=gate_up.device)
     if tokens:
-        _gated[(-(-ffn // BLOCK), tokens)](gate_up, out, ffn, GELU=gelu, BLOCK=BLOCK, num_warps=8)
+        _gated[(blocks * tokens,)](gate_up, out, ffn, GELU=gelu, BLOCKS=blocks, BLOCK=BLOCK, num_warps=8)
     return out
 
 

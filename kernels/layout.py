@@ -23,21 +23,50 @@ WALK = 4096
 
 
 @dataclass(frozen=True, slots=True)
+class Planes:
+    """Tensors of a pool that have the same shape, as a kernel finds them. addresses: [tensors] int64, on the pool's
+    device. words: int32 words of a slot; a page is kv_heads runs of page * words."""
+
+    addresses: torch.Tensor
+    words: int
+
+    @classmethod
+    def of(cls, tensors: Sequence[torch.Tensor], words: int) -> Planes:
+        found = torch.tensor([tensor.data_ptr() for tensor in tensors], dtype=torch.int64)
+        return cls(found.to(tensors[0].device), words)
+
+
+@dataclass(frozen=True, slots=True)
 class PagedCache:
-    """The KV pool. k, v: one tensor a layer, [pages, kv_heads, page, head_dim]. Contents start undefined."""
+    """The KV pool. k, v: one tensor a layer, [pages, kv_heads, page, head_dim]. k_scale, v_scale: where k and v are
+    8-bit codes, one tensor a layer, [pages, kv_heads, page] float32 (see kv_codes); else empty. planes: all of these.
+    Contents start undefined."""
 
     k: tuple[torch.Tensor, ...]
     v: tuple[torch.Tensor, ...]
+    k_scale: tuple[torch.Tensor, ...]
+    v_scale: tuple[torch.Tensor, ...]
+    planes: tuple[Planes, ...]
 
     @classmethod
     def allocate(
         cls, *, layers: int, pages: int, kv_heads: int, page: int, head_dim: int, dtype: torch.dtype,
         device: torch.device,
     ) -> PagedCache:
-        """Not zeroed: memory that no request has reached is never touched."""
+        """Not zeroed: memory that no request has reached is never touched. Raises KernelError for a head_dim of which
+        no whole number of 4-byte words is made."""
+        if head_dim * dtype.itemsize % 4:
+            raise KernelError(f"a head of {head_dim} values of {dtype} is no whole number of 4-byte words")
         shape = (pages, kv_heads, page, head_dim)
-        k, v = (tuple(torch.empty(shape, dtype=dtype, device=device) for _ in range(layers)) for _ in range(2))
-        return cls(k, v)
+        coded = layers if dtype.itemsize == 1 else 0
+
+        def made(count: int, shape: tuple[int, ...], dtype: torch.dtype) -> tuple[torch.Tensor, ...]:
+            return tuple(torch.empty(shape, dtype=dtype, device=device) for _ in range(count))
+
+        k, v = (made(layers, shape, dtype) for _ in range(2))
+        k_scale, v_scale = (made(coded, shape[:3], torch.float32) for _ in range(2))
+        planes = [Planes.of((*k, *v), head_dim * dtype.itemsize // 4)]
+        return cls(k, v, k_scale, v_scale, (*planes, *([Planes.of((*k_scale, *v_scale), 1)] if coded else [])))
 
     @property
     def pages(self) -> int:
@@ -46,6 +75,15 @@ class PagedCache:
     @property
     def page(self) -> int:
         return self.k[0].shape[2]
+
+    @property
+    def kv_heads(self) -> int:
+        return self.k[0].shape[1]
+
+    @property
+    def tensors(self) -> tuple[torch.Tensor, ...]:
+        """Everything a page has: [pages, kv_heads, page, ...] each."""
+        return (*self.k, *self.v, *self.k_scale, *self.v_scale)
 
 
 @dataclass(frozen=True, slots=True)

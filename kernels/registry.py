@@ -47,15 +47,15 @@ class Kernels:
     """Every op, for one device, dtype and mode. The contract of each is in the file of its name."""
 
     embed: Callable[[Tensor, Tensor], Tensor]
-    add_rms_norm: Callable[[Tensor, Tensor | None, Tensor, float], Tensor]
+    add_rms_norm: Callable[..., Tensor]
     pack_linear: Callable[[Tensor, Groups | None], Matrix]
     linear: Callable[[Tensor, Matrix], Tensor]
-    rope_write: Callable[[Tensor, Tensor, Tensor, Tensor, Tensor, Batch], Tensor]
+    rope_write: Callable[..., Tensor]
     attend: Callable[[Tensor, Tensor, Tensor, Batch, float], Tensor]
     gated_silu: Callable[[Tensor], Tensor]
     gated_gelu: Callable[[Tensor], Tensor]
     gather_rows: Callable[[Tensor, Tensor], Tensor]
-    copy_slots: Callable[[PagedCache, int, int, int], None]
+    copy_slots: Callable[[PagedCache, Tensor], None]
     sample: Callable[[Tensor, npt.NDArray[np.int32], Picks], Draws]
     next_row: Callable[[Tensor, Tensor, Tensor, Tensor, Tensor, Tensor, Tensor], None]
 

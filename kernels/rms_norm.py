@@ -1,10 +1,10 @@
 """RMSNorm with the residual sum in front (Zhang and Sennrich 2019).
 
-add_rms_norm(x, delta, weight, eps) -> normed
-    x: [tokens, width], contiguous. delta: like x, or None. weight: [width]. eps: added to the mean square.
-    Effect: x += delta, rounded to the dtype of x. Returns x * weight / sqrt(mean(x**2) + eps), computed in float32 and
-    rounded once. A row depends on itself alone.
-    On a GPU there is a fifth argument, offset: weight + offset is applied in place of weight (1 for Gemma).
+add_rms_norm(x, delta, weight, eps, offset=0) -> normed
+    x: [tokens, width], contiguous. delta: like x, or None. weight: [width]. eps: added to the mean square. offset: what
+    is added to the weight in float32 (1 for Gemma).
+    Effect: x += delta, rounded to the dtype of x. Returns x * (weight + offset) / sqrt(mean(x**2) + eps), computed in
+    float32 and rounded once. A row depends on itself alone.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ def reference(
 
 
 @inner
-def _rows(x: Any, delta: Any, weight: Any, out: Any, add: bool, eps: Any) -> None:
+def _rows(x: Any, delta: Any, weight: Any, out: Any, add: bool, eps: Any, offset: Any) -> None:
     width = x.shape[1]
     wide = np.empty(width, np.float32)
     for t in range(x.shape[0]):
@@ -43,33 +43,39 @@ def _rows(x: Any, delta: Any, weight: Any, out: Any, add: bool, eps: Any) -> Non
             square += value * value
         scale = np.float32(1.0) / np.sqrt(square / np.float32(width) + eps)
         for i in range(width):
-            out[t, i] = rounded(wide[i] * scale * load(weight[i]), out[t, i])
+            out[t, i] = rounded(wide[i] * scale * (load(weight[i]) + offset), out[t, i])
 
 
-@kernel("void(int64, int64, int64, int64, int64, int64, float32)")
-def _float32(x: Any, delta: Any, weight: Any, out: Any, tokens: Any, width: Any, eps: Any) -> None:
+@kernel("void(int64, int64, int64, int64, int64, int64, float32, float32)")
+def _float32(
+    x: Any, delta: Any, weight: Any, out: Any, tokens: Any, width: Any, eps: Any, offset: Any
+) -> None:
     shape = (tokens, width)
     _rows(
         floats(x, shape), floats(delta, shape),
-        floats(weight, width), floats(out, shape), delta != 0, eps,
+        floats(weight, width), floats(out, shape), delta != 0, eps, offset,
     )
 
 
-@kernel("void(int64, int64, int64, int64, int64, int64, float32)")
-def _bfloat16(x: Any, delta: Any, weight: Any, out: Any, tokens: Any, width: Any, eps: Any) -> None:
+@kernel("void(int64, int64, int64, int64, int64, int64, float32, float32)")
+def _bfloat16(
+    x: Any, delta: Any, weight: Any, out: Any, tokens: Any, width: Any, eps: Any, offset: Any
+) -> None:
     shape = (tokens, width)
     _rows(
         bfloats(x, shape), bfloats(delta, shape),
-        bfloats(weight, width), bfloats(out, shape), delta != 0, eps,
+        bfloats(weight, width), bfloats(out, shape), delta != 0, eps, offset,
     )
 
 
-def compiled(x: torch.Tensor, delta: torch.Tensor | None, weight: torch.Tensor, eps: float) -> torch.Tensor:
+def compiled(
+    x: torch.Tensor, delta: torch.Tensor | None, weight: torch.Tensor, eps: float, offset: float = 0.0
+) -> torch.Tensor:
     tokens, width = x.shape
     out = torch.empty_like(x)
     added = 0 if delta is None else address(delta, tokens, width)
     run = _bfloat16 if x.dtype == torch.bfloat16 else _float32
-    run(address(x, tokens, width), added, address(weight, width), out.data_ptr(), tokens, width, eps)
+    run(address(x, tokens, width), added, address(weight, width), out.data_ptr(), tokens, width, eps, offset)
     return out
 
 

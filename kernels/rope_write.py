@@ -1,14 +1,15 @@
-"""Rotary embedding (Su et al. 2021), half rotation (NeoX), and the write of keys and values into their pages.
+"""Rotary embedding (Su et al. 2021) and the write of keys and values into their pages.
 
-On a GPU also interleaved pairs, a rotation of the first values of a head only (cos and sin of fewer columns), and the
-norm of each query's and key's head before it (weights of [head_dim], eps).
-
-rope_write(qkv, cos, sin, k, v, batch) -> q
+rope_write(qkv, cos, sin, k, v, batch, interleaved=False, norms=None, scales=None) -> q
     qkv: [tokens, (q_heads + 2 * kv_heads) * head_dim], contiguous: queries, keys, values of each token.
-    cos, sin: [positions, head_dim / 2] float32. k, v: one layer of the pool. batch: the step.
+    cos, sin: [positions, r / 2] float32, r <= head_dim the values of a head that are rotated; the rest stay. k, v: one
+    layer of the pool. batch: the step. norms: RMSNorm of each query's and key's head, before the rotation. scales:
+    k_scale, v_scale of the layer, where k and v are 8-bit codes (see kv_codes).
     Effect: writes the rotated keys and the values to the place of each token. Returns the rotated queries,
-    [tokens, q_heads, head_dim]. Rotation in float32, rounded once: (a, b) -> (a cos - b sin, b cos + a sin), where a
-    and b are the halves of a head.
+    [tokens, q_heads, head_dim]. Everything in float32, rounded once: (a, b) -> (a cos - b sin, b cos + a sin), where a
+    and b are the halves of the rotated values (NeoX), or their even and odd ones (interleaved).
+    On a GPU a token whose place is outside the pool, or its position outside cos, is a fault of the caller; with an
+    error tensor it leaves a code and writes nothing (see checked).
 
 rope_table(positions, head_dim, theta, scaling) -> (cos, sin)
 """
@@ -20,13 +21,17 @@ from typing import Any
 
 import torch
 
-from .base import FLOATS, Implementation
+from .base import FLOATS, Implementation, KernelError
+from .checked import require
 from .compiled import address, bfloats, floats, inner, ints, kernel, load, longs, rounded
 from .jit import Arg, constexpr, jit, next_power_of_2, tl
+from .kv_codes import LIMITS, coded, encode, factors
 from .layout import Batch
 from .rope_scaling import Scaling
 
 MANY_TOKENS = 1024
+
+Scales = tuple[torch.Tensor, torch.Tensor]
 
 
 def rope_table(
@@ -58,8 +63,9 @@ class HeadNorms:
 
 def reference(
     qkv: torch.Tensor, cos: torch.Tensor, sin: torch.Tensor, k: torch.Tensor, v: torch.Tensor, batch: Batch, *,
-    interleaved: bool = False, norms: HeadNorms | None = None,
+    interleaved: bool = False, norms: HeadNorms | None = None, scales: Scales | None = None,
 ) -> torch.Tensor:
+    _check(k, v, scales)
     kv_heads, head_dim = k.shape[1], k.shape[3]
     heads = qkv.view(batch.tokens, -1, head_dim)
     rotating, values = heads[:, :-kv_heads].float(), heads[:, -kv_heads:]
@@ -70,11 +76,24 @@ def reference(
     c, s = cos[batch.positions][:, None], sin[batch.positions][:, None]
     pair = a * c - b * s, b * c + a * s
     turned = torch.stack(pair, -1).flatten(-2) if interleaved else torch.cat(pair, dim=-1)
-    rotated = torch.cat((turned, rest), dim=-1).to(qkv.dtype)
+    rotated = torch.cat((turned, rest), dim=-1)
     page, slot = batch.places()
-    k[page, :, slot] = rotated[:, -kv_heads:]
-    v[page, :, slot] = values
-    return rotated[:, :-kv_heads].contiguous()
+    if scales is None:
+        k[page, :, slot], v[page, :, slot] = rotated[:, -kv_heads:].to(k.dtype), values.to(v.dtype)
+    else:
+        for pool, scale, written in zip((k, v), scales, (rotated[:, -kv_heads:], values.float()), strict=True):
+            pool.view(torch.int8)[page, :, slot], scale[page, :, slot] = _bytes(*encode(written, pool.dtype))
+    return rotated[:, :-kv_heads].to(qkv.dtype).contiguous()
+
+
+def _bytes(codes: torch.Tensor, scale: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+    """An indexed write of e4m3 is not there on every device; one of bytes is."""
+    return codes.view(torch.int8), scale
+
+
+def _check(k: torch.Tensor, v: torch.Tensor, scales: Scales | None) -> None:
+    if (scales is not None) != (k.dtype in LIMITS) or k.dtype != v.dtype or k.shape != v.shape:
+        raise KernelError(f"k {k.dtype} and v {v.dtype} of one shape; 8-bit ones, and no others, have scales")
 
 
 @inner
@@ -138,6 +157,7 @@ def _bfloat16(
 def compiled(
     qkv: torch.Tensor, cos: torch.Tensor, sin: torch.Tensor, k: torch.Tensor, v: torch.Tensor, batch: Batch
 ) -> torch.Tensor:
+    """Whole heads in halves, as they are: what models without norms of heads and 8-bit pages need."""
     pages, kv_heads, page, head_dim = k.shape
     tokens, width = qkv.shape
     q_heads, context = width // head_dim - 2 * kv_heads, cos.shape[0]
@@ -149,6 +169,16 @@ def compiled(
         batch.tables.data_ptr(), tokens, q_heads, pages, kv_heads, page, head_dim, context, batch.tables.shape[1],
     )
     return q
+
+
+def on_cpu(
+    qkv: torch.Tensor, cos: torch.Tensor, sin: torch.Tensor, k: torch.Tensor, v: torch.Tensor, batch: Batch, *,
+    interleaved: bool = False, norms: HeadNorms | None = None, scales: Scales | None = None,
+) -> torch.Tensor:
+    if interleaved or norms is not None or scales is not None or 2 * cos.shape[1] != k.shape[3]:
+        return reference(qkv, cos, sin, k, v, batch, interleaved=interleaved, norms=norms, scales=scales)
+    _check(k, v, None)
+    return compiled(qkv, cos, sin, k, v, batch)
 
 
 @jit
@@ -167,80 +197,119 @@ def _weights(q_norm: Arg, k_norm: Arg, at: Arg, inside: Arg, query: Arg) -> Arg:
 
 @jit
 def _put(
-    q: Arg, k: Arg, v: Arg, head: Arg, at: Arg, inside: Arg, value: Arg, q_at: Arg, kv_at: Arg, stride: Arg,
-    Q_HEADS: constexpr, KV_HEADS: constexpr, DIM: constexpr,
+    q: Arg, k: Arg, v: Arg, head: Arg, at: Arg, inside: Arg, value: Arg, factor: Arg, q_at: Arg, kv_at: Arg,
+    stride: Arg, Q_HEADS: constexpr, KV_HEADS: constexpr, DIM: constexpr,
 ) -> None:
     """Values of heads to where they belong: queries, pages of keys, pages of values. stride: page * head_dim."""
     to_q = head < Q_HEADS
     to_k = (head >= Q_HEADS) & (head < Q_HEADS + KV_HEADS)
     to_v = (head >= Q_HEADS + KV_HEADS) & (head < Q_HEADS + 2 * KV_HEADS)
     tl.store(q + q_at + head * DIM + at, value, mask=to_q & inside)
-    tl.store(k + kv_at + (head - Q_HEADS) * stride + at, value, mask=to_k & inside)
-    tl.store(v + kv_at + (head - Q_HEADS - KV_HEADS) * stride + at, value, mask=to_v & inside)
+    kept = value
+    if factor is not None:
+        kept = coded(value * factor, k.dtype.element_ty)
+    tl.store(k + kv_at + (head - Q_HEADS) * stride + at, kept, mask=to_k & inside)
+    tl.store(v + kv_at + (head - Q_HEADS - KV_HEADS) * stride + at, kept, mask=to_v & inside)
+
+
+@jit
+def _put_scales(
+    k_scale: Arg, v_scale: Arg, head: Arg, a: Arg, b: Arg, rest: Arg, at: Arg, slot: Arg, page: Arg, there: Arg,
+    LIMIT: constexpr, Q_HEADS: constexpr, KV_HEADS: constexpr,
+) -> Arg:
+    """Writes the scale of each key's and value's head; returns what values are multiplied with, [HEADS, 1]."""
+    best = tl.maximum(tl.max(tl.abs(a), 1), tl.maximum(tl.max(tl.abs(b), 1), tl.max(tl.abs(rest), 1)))[:, None]
+    scale, factor = factors(best, LIMIT)
+    place = (at * KV_HEADS + head - Q_HEADS) * page + slot
+    to_k = there & (head >= Q_HEADS) & (head < Q_HEADS + KV_HEADS)
+    to_v = there & (head >= Q_HEADS + KV_HEADS) & (head < Q_HEADS + 2 * KV_HEADS)
+    tl.store(k_scale + place, scale, mask=to_k)
+    tl.store(v_scale + place - KV_HEADS * page, scale, mask=to_v)
+    return factor
 
 
 @jit
 def _rope_write(
-    qkv: Arg, cos: Arg, sin: Arg, k: Arg, v: Arg, q: Arg, positions: Arg, rows: Arg, tables: Arg, q_norm: Arg,
-    k_norm: Arg, page: Arg, width: Arg, eps: Arg, Q_HEADS: constexpr, KV_HEADS: constexpr, DIM: constexpr,
-    HALF: constexpr, HEADS: constexpr, BLOCK: constexpr, REST: constexpr, INTERLEAVED: constexpr, NORM: constexpr,
+    qkv: Arg, cos: Arg, sin: Arg, k: Arg, v: Arg, k_scale: Arg, v_scale: Arg, q: Arg, positions: Arg, rows: Arg,
+    tables: Arg, q_norm: Arg, k_norm: Arg, error: Arg, page: Arg, width: Arg, eps: Arg, context: Arg, pages: Arg,
+    Q_HEADS: constexpr, KV_HEADS: constexpr, DIM: constexpr, HALF: constexpr, HEADS: constexpr, BLOCK: constexpr,
+    REST: constexpr, INTERLEAVED: constexpr, NORM: constexpr, LIMIT: constexpr, CHECKED: constexpr,
 ) -> None:
-    """One program a (token, HEADS heads). HALF: rotated pairs, padded to BLOCK. REST: values after them, padded."""
+    """One program a (token, HEADS heads). HALF: rotated pairs, padded to BLOCK. REST: values after them, padded. LIMIT:
+    of 8-bit codes, 0 where there are none."""
     token = tl.program_id(0).to(tl.int64)
     head = tl.program_id(1) * HEADS + tl.arange(0, HEADS)[:, None]
     i = tl.arange(0, BLOCK)[None, :]
     there = head < Q_HEADS + 2 * KV_HEADS
-    paired = i < HALF
     position = tl.load(positions + token)
+    if CHECKED:
+        known = (position >= 0) & (position < context) & (position < width.to(tl.int64) * page)
+        require(known, error, 3)
+        position = tl.where(known, position, 0)
+    at = tl.load(tables + tl.load(rows + token).to(tl.int64) * width + position // page).to(tl.int64)
+    if CHECKED:
+        owned = (at >= 0) & (at < pages)
+        require(owned, error, 1)
+        there = there & owned & known
+    paired = there & (i < HALF)
     source = qkv + token * (Q_HEADS + 2 * KV_HEADS) * DIM + head * DIM
     first = i * 2 if INTERLEAVED else i
     second = first + 1 if INTERLEAVED else i + HALF
-    a = tl.load(source + first, mask=there & paired, other=0.0).to(tl.float32)
-    b = tl.load(source + second, mask=there & paired, other=0.0).to(tl.float32)
+    a = tl.load(source + first, mask=paired, other=0.0).to(tl.float32)
+    b = tl.load(source + second, mask=paired, other=0.0).to(tl.float32)
     j = 2 * HALF + tl.arange(0, REST)[None, :]
+    left = there & (j < DIM)
     rest = tl.zeros((HEADS, REST), tl.float32)
     if 2 * HALF < DIM:
-        rest = tl.load(source + j, mask=there & (j < DIM), other=0.0).to(tl.float32)
+        rest = tl.load(source + j, mask=left, other=0.0).to(tl.float32)
     rotating = head < Q_HEADS + KV_HEADS
     if NORM:
         query = head < Q_HEADS
         scale = _head_scale(a, b, rest, eps, DIM)
-        a = tl.where(rotating, a * scale * _weights(q_norm, k_norm, first, paired, query), a)
-        b = tl.where(rotating, b * scale * _weights(q_norm, k_norm, second, paired, query), b)
+        a = tl.where(rotating, a * scale * _weights(q_norm, k_norm, first, i < HALF, query), a)
+        b = tl.where(rotating, b * scale * _weights(q_norm, k_norm, second, i < HALF, query), b)
         rest = tl.where(rotating, rest * scale * _weights(q_norm, k_norm, j, j < DIM, query), rest)
-    c = tl.where(rotating, tl.load(cos + position * HALF + i, mask=paired, other=0.0), 1.0)
-    s = tl.where(rotating, tl.load(sin + position * HALF + i, mask=paired, other=0.0), 0.0)
-    at = tl.load(tables + tl.load(rows + token).to(tl.int64) * width + position // page).to(tl.int64)
-    kv_at = at * KV_HEADS * page * DIM + position % page * DIM
+    c = tl.where(rotating, tl.load(cos + position * HALF + i, mask=i < HALF, other=0.0), 1.0)
+    s = tl.where(rotating, tl.load(sin + position * HALF + i, mask=i < HALF, other=0.0), 0.0)
+    a, b = a * c - b * s, b * c + a * s
+    slot, stride = position % page, page * DIM
+    factor = None
+    if LIMIT > 0:
+        factor = _put_scales(k_scale, v_scale, head, a, b, rest, at, slot, page, there, LIMIT, Q_HEADS, KV_HEADS)
+    kv_at = at * KV_HEADS * page * DIM + slot * DIM
     q_at = token * Q_HEADS * DIM
-    stride = page * DIM
-    _put(q, k, v, head, first, paired, a * c - b * s, q_at, kv_at, stride, Q_HEADS, KV_HEADS, DIM)
-    _put(q, k, v, head, second, paired, b * c + a * s, q_at, kv_at, stride, Q_HEADS, KV_HEADS, DIM)
+    _put(q, k, v, head, first, paired, a, factor, q_at, kv_at, stride, Q_HEADS, KV_HEADS, DIM)
+    _put(q, k, v, head, second, paired, b, factor, q_at, kv_at, stride, Q_HEADS, KV_HEADS, DIM)
     if 2 * HALF < DIM:
-        _put(q, k, v, head, j, j < DIM, rest, q_at, kv_at, stride, Q_HEADS, KV_HEADS, DIM)
+        _put(q, k, v, head, j, left, rest, factor, q_at, kv_at, stride, Q_HEADS, KV_HEADS, DIM)
 
 
 def on_device(
     qkv: torch.Tensor, cos: torch.Tensor, sin: torch.Tensor, k: torch.Tensor, v: torch.Tensor, batch: Batch, *,
-    interleaved: bool = False, norms: HeadNorms | None = None,
+    interleaved: bool = False, norms: HeadNorms | None = None, scales: Scales | None = None,
+    error: torch.Tensor | None = None,
 ) -> torch.Tensor:
-    _, kv_heads, page, head_dim = k.shape
+    _check(k, v, scales)
+    pages, kv_heads, page, head_dim = k.shape
     tokens, heads, half = batch.tokens, qkv.shape[1] // head_dim, cos.shape[1]
     q = torch.empty((tokens, heads - 2 * kv_heads, head_dim), dtype=qkv.dtype, device=qkv.device)
     # A step of few tokens needs the programs, a long one the loads in flight.
     few = 8 if tokens < MANY_TOKENS else 16
     each = min(next_power_of_2(heads), few)
+    q_norm, k_norm, eps = (qkv, qkv, 0.0) if norms is None else (norms.q, norms.k, norms.eps)
+    k_scale, v_scale = (cos, cos) if scales is None else scales
     _rope_write[tokens, -(-heads // each)](
-        qkv, cos, sin, k, v, q, batch.positions, batch.rows, batch.tables, qkv if norms is None else norms.q,
-        qkv if norms is None else norms.k, page, batch.tables.shape[1], 0.0 if norms is None else norms.eps,
+        qkv, cos, sin, k, v, k_scale, v_scale, q, batch.positions, batch.rows, batch.tables, q_norm, k_norm,
+        batch.rows if error is None else error, page, batch.tables.shape[1], eps, cos.shape[0], pages,
         Q_HEADS=heads - 2 * kv_heads, KV_HEADS=kv_heads, DIM=head_dim, HALF=half, HEADS=each,
         BLOCK=next_power_of_2(half), REST=next_power_of_2(max(head_dim - 2 * half, 1)), INTERLEAVED=interleaved,
-        NORM=norms is not None, num_warps=4,
+        NORM=norms is not None, LIMIT=0.0 if scales is None else LIMITS[k.dtype], CHECKED=error is not None,
+        num_warps=4,
     )
     return q
 
 
 IMPLEMENTATIONS = (
-    Implementation("rope_write", ("cpu",), FLOATS, ("fast", "exact"), compiled),
+    Implementation("rope_write", ("cpu",), FLOATS, ("fast", "exact"), on_cpu),
     Implementation("rope_write", ("cuda",), FLOATS, ("fast", "exact"), on_device),
 )

@@ -11,6 +11,7 @@ import torch
 from numpy.typing import NDArray
 
 from ..kernels.base import KernelError
+from ..kernels.copy_slots import copies_of
 from ..kernels.layout import Batch, Span
 from ..kernels.sample import Draws, Picks, top_logprobs
 from .config import EngineConfig
@@ -66,8 +67,9 @@ class TorchExecutor:
         started = perf_counter()
         with _faults(f"step {plan.step}"), torch.inference_mode():
             tokens = self._tokens(plan)
-            for copy in plan.copies:
-                self._model.kernels.copy_slots(self._cache, copy.source, copy.target, copy.count)
+            if plan.copies:
+                copies = [(copy.source, copy.target, copy.count) for copy in plan.copies]
+                self._model.kernels.copy_slots(self._cache, copies_of(copies, self._cache.k[0].device))
             if plan.rows:
                 logits = self._compute(plan, tokens, started)
             else:

@@ -19,9 +19,29 @@ def poisoned_cache(*, pages: int, kv_heads: int, page: int, head_dim: int, dtype
     cache = PagedCache.allocate(
         layers=layers, pages=pages, kv_heads=kv_heads, page=page, head_dim=head_dim, dtype=dtype, device=CPU
     )
-    for tensor in (*cache.k, *cache.v):
-        tensor.fill_(torch.nan)
+    for tensor in cache.tensors:
+        if tensor.dtype == torch.int8:
+            tensor.fill_(-128)
+        else:
+            tensor.fill_(torch.nan)
     return cache
+
+
+def filled_cache(*, pages: int, kv_heads: int, page: int, head_dim: int, dtype: torch.dtype, layers: int, seed: int = 0,
+                 ) -> PagedCache:
+    """A pool of random bytes, NaN among them."""
+    cache = PagedCache.allocate(
+        layers=layers, pages=pages, kv_heads=kv_heads, page=page, head_dim=head_dim, dtype=dtype, device=CPU
+    )
+    draw = torch.Generator().manual_seed(seed)
+    for tensor in cache.tensors:
+        raw = tensor.view(torch.uint8)
+        raw.copy_(torch.randint(256, raw.shape, dtype=torch.uint8, generator=draw))
+    return cache
+
+
+def bits_of(cache: PagedCache) -> list[bytes]:
+    return [tensor.view(torch.uint8).numpy().tobytes() for tensor in cache.tensors]
 
 
 def scattered_spans(shapes: Sequence[tuple[int, int]], page: int, seed: int = 0) -> tuple[list[Span], int]:

@@ -11,16 +11,16 @@ from .helpers import close
 
 @pytest.mark.parametrize("dtype", FLOATS)
 @pytest.mark.parametrize(("tokens", "width"), [(1, 576), (7, 33), (40, 8), (0, 16)])
-@pytest.mark.parametrize("add", [True, False])
+@pytest.mark.parametrize(("add", "offset"), [(True, 0.0), (False, 0.0), (True, 1.0)])
 def test_compiled_agrees_with_the_reference_and_adds_the_same_residual(
-    dtype: torch.dtype, tokens: int, width: int, add: bool
+    dtype: torch.dtype, tokens: int, width: int, add: bool, offset: float
 ) -> None:
     torch.manual_seed(width)
     x, delta, weight = torch.randn(tokens, width), torch.randn(tokens, width), torch.rand(width) + 0.5
     ours, reference = x.to(dtype).clone(), x.to(dtype).clone()
     added = delta.to(dtype) if add else None
-    close(rms_norm.compiled(ours, added, weight.to(dtype), 1e-5),
-          rms_norm.reference(reference, added, weight.to(dtype), 1e-5))
+    close(rms_norm.compiled(ours, added, weight.to(dtype), 1e-5, offset),
+          rms_norm.reference(reference, added, weight.to(dtype), 1e-5, offset))
     assert torch.equal(ours, reference)
 
 
