@@ -2,39 +2,29 @@
 
 Decode, extend and prefix trees, fast and exact, against the floor of this card: bytes read once over its read
 bandwidth, or operations over its matrix rate, whichever takes longer. Every time is the median of one node among 20 in
-a graph, in rotation over data several times the L2; planning is not in it. JSON is written as it goes.
+a graph, in rotation over data several times the L2; planning is not in it, for ours and for the peer. JSON is written
+as it goes. Peers in the same run on the same pages: FlashInfer where it is installed, torch's dense attention.
 """
 
 from __future__ import annotations
 
-import argparse
-import json
-import subprocess
 import time
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import asdict, dataclass, replace
-from pathlib import Path
+from dataclasses import dataclass, replace
 from typing import Any
 
 import torch
-import triton
-from torch.nn.attention import SDPBackend, sdpa_kernel
-from torch.nn.functional import scaled_dot_product_attention
 
-from espalier.kernels.items import Cut, Row, Segment, plan
+from espalier.kernels.items import Cut, Plan, Row, Segment, plan
 from espalier.kernels.paged import Score, Step, Work
 from espalier.kernels.paged_attention import EXACT, FAST, FP8, Tile, Tiles, attend
 
 from .device import Ceilings, ceilings, graph_us
-from .record import row_of
+from .peer_attention import Paged, Peer, dense_us, flashinfer, levels_of
+from .record import Record, Result, options
 
 Q_HEADS, KV_HEADS, DIM, PAGE = 32, 8, 128, 16
 L2 = 60 << 20
-PEERS = {
-    "decode 64 x 4k": ("FlashInfer 0.6.13", 251), "decode 256 x 1k": ("FlashInfer 0.6.13", 263),
-    "decode 8 x 4k": ("FlashInfer 0.6.13", 42), "decode 1 x 8k": ("FlashInfer 0.6.13", 15),
-    "tree 8k + 64 x 256": ("FlashInfer cascade", 221), "tree 8k + 256 x 256": ("FlashInfer cascade", 510),
-}
 
 
 @dataclass(frozen=True)
@@ -56,25 +46,6 @@ class Case:
     exact: bool = False
     fp8: bool = False
     overlap: bool = True
-
-
-@dataclass(frozen=True)
-class Result:
-    work: str
-    us: float
-    floor_us: float
-    bytes: int
-    tflops: float
-    items: tuple[int, int]
-    parts: int
-    plan_us: float
-    peer: str | None = None
-    peer_us: float | None = None
-
-    def line(self) -> str:
-        peer = f"  {self.peer} {self.peer_us}" if self.peer else ""
-        return (f"{self.work:44}{self.us:9.1f} us  floor {self.floor_us:7.1f}  x{self.us / self.floor_us:5.2f}  "
-                f"{self.tflops:5.0f} TF  items {self.items} parts {self.parts}{peer}")
 
 
 def grown(trees: Iterable[Tree]) -> tuple[list[Row], list[Segment], list[list[tuple[int, int]]], int]:
@@ -111,39 +82,73 @@ def scales(pages: int) -> torch.Tensor:
     return torch.rand((pages, KV_HEADS, PAGE), device="cuda") * 0.02 + 0.001
 
 
-def measure(case: Case, limits: Ceilings, pool: torch.Tensor, plain: bool) -> Result:
+@dataclass(frozen=True)
+class Copy:
+    """One of the rotation: its rows lie on pages of their own."""
+
+    call: Callable[[], torch.Tensor]
+    paged: Paged
+
+
+def rotation(case: Case, pool: torch.Tensor, made: Plan, plain: bool) -> list[Copy]:
     rows, segments, runs, used = grown(case.trees)
     copies = max(1, min(pool.shape[1] // used, -(-4 * L2 // (used * PAGE * KV_HEADS * DIM * 4)) + 1, 16))
-    cut = Cut(groups=Q_HEADS // KV_HEADS, kv_heads=KV_HEADS, least=case.least, most=case.most,
-              narrow=case.tiles.narrow.m, wide=case.tiles.wide.m, exact=case.exact, parts=1 << 19)
-    begin = time.perf_counter()
-    made = plan(rows, segments, cut)
-    plan_us = (time.perf_counter() - begin) * 1e6
     work = Work.of(made, q_heads=Q_HEADS, head_dim=DIM, device=torch.device("cuda"))
     keys = pool.to(torch.float8_e4m3fn) if case.fp8 else pool
     factors = tuple(scales(pool.shape[1]) for _ in range(2)) if case.fp8 else (None, None)
     score = Score(DIM**-0.5, k_scale=factors[0], v_scale=factors[1])
     side = torch.cuda.Stream() if made.narrow and made.wide else None
-    calls: list[Callable[[], object]] = []
+    found: list[Copy] = []
     order = torch.randperm(pool.shape[1], dtype=torch.int32)
     for copy in range(copies):
+        own = order[copy * used :]
         width = max(sum(pages for _, pages in path) for path in runs)
         table = torch.zeros((len(runs), width), dtype=torch.int32)
         for row, path in enumerate(runs):
-            pages = torch.cat([torch.arange(first, first + count) for first, count in path]) + copy * used
-            table[row, : len(pages)] = order[pages]
+            pages = torch.cat([torch.arange(first, first + count) for first, count in path])
+            table[row, : len(pages)] = own[pages]
         step = Step.of(rows, segments, table.cuda())
         q = torch.randn((rows[-1].q_end, Q_HEADS, DIM), device="cuda", dtype=torch.bfloat16)
         out = torch.empty_like(q)
-        calls.append(lambda q=q, step=step, out=out: attend(
-            q, keys[0], keys[1], step, work, score, out=out, exact=case.exact, side=side, tiles=case.tiles,
-            overlap=case.overlap and not plain))
-    us = graph_us(calls)
+        levels = [] if case.fp8 or case.exact else levels_of(segments, runs, own, PAGE)
+        found.append(Copy(
+            lambda q=q, step=step, out=out: attend(
+                q, keys[0], keys[1], step, work, score, out=out, exact=case.exact, side=side, tiles=case.tiles,
+                overlap=case.overlap and not plain),
+            Paged(q, keys[0], keys[1], levels, rows[0].q_len)))
+    return found
+
+
+def compared(copies: list[Copy], name: str) -> tuple[Peer | None, float]:
+    """The peer on the same copies, and how far its result is from ours, relative, in norm."""
+    peer = flashinfer([copy.paged for copy in copies])
+    if peer is None:
+        return None, 0.0
+    ours = copies[0].call().float()
+    gap = float((ours - peer.out.float()).norm() / ours.norm())
+    if not gap < 2e-2:
+        print(f"  {name}: {peer.name} computes something else, by {gap:.1e}", flush=True)
+    return peer, gap
+
+
+def measure(case: Case, limits: Ceilings, pool: torch.Tensor, plain: bool) -> Result:
+    rows, segments, _, used = grown(case.trees)
+    cut = Cut(groups=Q_HEADS // KV_HEADS, kv_heads=KV_HEADS, least=case.least, most=case.most,
+              narrow=case.tiles.narrow.m, wide=case.tiles.wide.m, exact=case.exact, parts=1 << 19)
+    begin = time.perf_counter()
+    made = plan(rows, segments, cut)
+    plan_us = (time.perf_counter() - begin) * 1e6
+    copies = rotation(case, pool, made, plain)
+    us = graph_us([copy.call for copy in copies])
+    peer, gap = compared(copies, case.name)
     size = used * PAGE * KV_HEADS * DIM * 2 * (1 if case.fp8 else 2)
     flops = operations(rows)
     floor = max(size / limits.read, flops / limits.matrix) * 1e6
-    return Result(case.name, us, floor, size, flops / us / 1e6, (len(made.narrow), len(made.wide)),
-                  made.part_begin[-1], plan_us, *PEERS.get(case.name, (None, None)))
+    more = {"bytes": size, "tflops": round(flops / us / 1e6, 1), "items": (len(made.narrow), len(made.wide)),
+            "parts": made.part_begin[-1], "plan_us": round(plan_us)}
+    if peer is not None:
+        more |= {"peer_plan_us": round(peer.plan_us), "peer_gap": gap, "peer_tflops": round(flops / peer.us / 1e6, 1)}
+    return Result(case.name, us, floor, peer and peer.name, peer and peer.us, more)
 
 
 def table_cases() -> Iterator[Case]:
@@ -191,51 +196,31 @@ def sweep_cases() -> Iterator[Case]:
     yield case("decode 8 x 4k", (16, 64, 4, 5), (128, 64, 8, 5), exact=True)
 
 
-def peers() -> dict[str, float]:
-    """Dense causal attention of 8k by torch's own kernels, TFLOP/s."""
-    shape = (1, Q_HEADS, 8192, DIM)
-    q = torch.randn(shape, device="cuda", dtype=torch.bfloat16)
-    k, v = (torch.randn((1, KV_HEADS, 8192, DIM), device="cuda", dtype=torch.bfloat16) for _ in range(2))
-    flops, found = operations([Row(0, 0, 8192, 8192, 0, 0, 0)]), {}
-    for name, backend in (("cuDNN", SDPBackend.CUDNN_ATTENTION), ("flash", SDPBackend.FLASH_ATTENTION)):
-        with sdpa_kernel(backend):
-            us = graph_us([lambda: scaled_dot_product_attention(q, k, v, is_causal=True, enable_gqa=True)])
-        found[name] = flops / us / 1e6
-    return found
+def dense(limits: Ceilings) -> Iterator[Callable[[], Result]]:
+    """Dense causal attention of 8k by torch's own kernels."""
+    flops = operations([Row(0, 0, 8192, 8192, 0, 0, 0)])
+    for name, us in dense_us(Q_HEADS, KV_HEADS, DIM, 8192).items():
+        yield lambda name=name, us=us: Result(
+            f"{name}: causal 8k, dense", us, flops / limits.matrix * 1e6, more={"tflops": round(flops / us / 1e6, 1)})
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--only", default="", help="part of the names to measure")
+    parser = options(__doc__, "kernels_attention")
     parser.add_argument("--sweep", action="store_true", help="tile shapes and numbers of programs")
-    parser.add_argument("--exact", action="store_true", help="every case in exact mode too")
     parser.add_argument("--plain", action="store_true", help="no kernel starts before the one before it has ended")
-    parser.add_argument("--out", type=Path, default=Path("bench/results/kernels_attention.json"))
-    parser.add_argument("--seconds", type=float, default=540, help="stops by itself")
     args = parser.parse_args()
-    begin = time.monotonic()
     limits = ceilings()
-    commit = subprocess.run(["git", "describe", "--always", "--dirty"], capture_output=True, text=True, check=False)
-    record = {
-        "name": "kernels_attention", "device": torch.cuda.get_device_name(), "commit": commit.stdout.strip(),
-        "versions": {"torch": torch.__version__, "triton": triton.__version__}, "date": time.strftime("%Y-%m-%d"),
-        "ceilings": asdict(limits), "peers_tflops_causal_8k": peers() if not args.only and not args.sweep else {},
-        "rows": (rows := []),
-    }
-    print(f"read {limits.read / 1e12:.2f}, copy {limits.copy / 1e12:.2f} TB/s, {limits.matrix / 1e12:.0f} TFLOP/s")
-    print(record["peers_tflops_causal_8k"], flush=True)
+    record = Record.begin("kernels_attention", limits, args)
     pool = torch.randn((2, 68000, KV_HEADS, PAGE, DIM), device="cuda", dtype=torch.bfloat16)
     cases = list(sweep_cases() if args.sweep else table_cases())
-    if args.exact:
+    if not args.sweep:
         cases += [replace(case, name=f"{case.name}, exact", exact=True, tiles=EXACT) for case in cases if not case.fp8]
     for case in (case for case in cases if args.only in case.name):
-        if time.monotonic() - begin > args.seconds:
-            print("out of time")
-            break
-        result = measure(case, limits, pool, args.plain)
-        print(result.line(), flush=True)
-        rows.append(row_of(asdict(result)))
-        args.out.write_text(json.dumps(record, indent=1) + "\n", encoding="utf-8")
+        if not record.add(lambda case=case: measure(case, limits, pool, args.plain)):
+            return
+    for result in dense(limits) if args.only in "causal 8k, dense" and not args.sweep else ():
+        if not record.add(result):
+            return
 
 
 if __name__ == "__main__":

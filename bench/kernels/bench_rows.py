@@ -7,10 +7,8 @@ At 8,192 rows the floor is the bytes moved at the copy bandwidth of this card; a
 
 from __future__ import annotations
 
-import argparse
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from pathlib import Path
 
 import torch
 
@@ -18,7 +16,7 @@ from espalier.kernels import gated_silu, gather_rows, rms_norm, rope_write
 from espalier.kernels.layout import Batch, Span
 
 from .device import Ceilings, ceilings, graph_us
-from .record import Record, Result
+from .record import Record, Result, options
 
 WIDTH, FFN, Q_HEADS, KV_HEADS, DIM, PAGE = 4096, 14336, 32, 8, 128, 16
 Call = Callable[[], object]
@@ -59,18 +57,24 @@ def gate(rows: int, copies: int) -> Work:
     ])
 
 
-def rotation(rows: int, copies: int) -> Work:
+def rotation(rows: int, copies: int, kind: torch.dtype = torch.bfloat16) -> Work:
     each = 128 if rows > 128 else 1
     pages = -(-(each + 1000) // PAGE)
     order = torch.randperm(rows // each * pages).tolist()
     spans = [Span(i * each, each, 1000, tuple(order[i * pages : (i + 1) * pages])) for i in range(rows // each)]
     batch = Batch.of(spans, page=PAGE, pages=len(order), device=torch.device("cuda"))
     cos, sin = (x.cuda() for x in rope_write.rope_table(2048, DIM, 5e5))
-    k, v = (torch.zeros(len(order), KV_HEADS, PAGE, DIM, device="cuda", dtype=torch.bfloat16) for _ in range(2))
+    k, v = (torch.empty(len(order), KV_HEADS, PAGE, DIM, device="cuda", dtype=kind) for _ in range(2))
+    scales = tuple(torch.empty(k.shape[:3], device="cuda") for _ in range(2)) if kind.itemsize == 1 else None
     width = (Q_HEADS + 2 * KV_HEADS) * DIM
     several = [_random(rows, width) for _ in range(copies)]
-    return Work("rope with KV write", rows * width * 4,
-                [lambda x=x: rope_write.on_device(x, cos, sin, k, v, batch) for x in several])
+    written = Q_HEADS * DIM * 2 + 2 * KV_HEADS * (DIM * kind.itemsize + (4 if scales else 0))
+    return Work("rope with KV write" + (f", {str(kind)[6:]}" if scales else ""), rows * (width * 2 + written),
+                [lambda x=x: rope_write.on_device(x, cos, sin, k, v, batch, scales=scales) for x in several])
+
+
+def coded_rotation(rows: int, copies: int) -> Work:
+    return rotation(rows, copies, torch.float8_e4m3fn)
 
 
 def gather(rows: int, copies: int) -> Work:
@@ -80,9 +84,9 @@ def gather(rows: int, copies: int) -> Work:
                 "torch", [lambda x=x: x.index_select(0, at) for x in several])
 
 
-def results(limits: Ceilings) -> Iterator[Callable[[], Result]]:
+def results(limits: Ceilings) -> Iterator[tuple[str, Callable[[], Result]]]:
     for rows, copies in ((8192, 5), (64, 20)):
-        for make in (norm, rotation, gate, gather):
+        for make in (norm, rotation, coded_rotation, gate, gather):
             def measured(make: Callable[[int, int], Work] = make, rows: int = rows, copies: int = copies) -> Result:
                 work = make(rows, copies)
                 us, floor = graph_us(work.calls), work.bytes / limits.copy * 1e6
@@ -90,19 +94,15 @@ def results(limits: Ceilings) -> Iterator[Callable[[], Result]]:
                 return Result(f"{work.name}, {rows} rows", us, floor, work.peer, peer,
                               {"bytes": work.bytes, "share_of_copy": floor / us})
 
-            yield measured
+            yield f"{make.__name__} {rows}", measured
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--only", default="", help="ignored: all take a few seconds")
-    parser.add_argument("--out", type=Path, default=Path("bench/results/kernels_rows.json"))
-    parser.add_argument("--seconds", type=float, default=540, help="stops by itself")
-    args = parser.parse_args()
+    args = options(__doc__, "kernels_rows").parse_args()
     limits = ceilings()
-    record = Record.begin("kernels_rows", limits, args.out, args.seconds)
-    for measured in results(limits):
-        if not record.add(measured):
+    record = Record.begin("kernels_rows", limits, args)
+    for name, measured in results(limits):
+        if args.only in name and not record.add(measured):
             return
 
 

@@ -4,6 +4,7 @@ import pytest
 import torch
 
 from espalier.kernels.base import KernelError
+from espalier.kernels.copy_slots import copies_of
 from espalier.kernels.copy_slots import reference as copy_slots
 from espalier.kernels.layout import FEW, Batch, Span, gather_slots
 
@@ -49,7 +50,7 @@ def test_a_copy_moves_the_first_slots_in_every_layer_and_leaves_the_rest() -> No
     cache = poisoned_cache(pages=4, kv_heads=2, page=6, head_dim=3, dtype=torch.float32, layers=2)
     for layer, tensor in enumerate((*cache.k, *cache.v)):
         tensor[1] = layer
-    copy_slots(cache, 1, 3, 4)
+    copy_slots(cache, copies_of([(1, 3, 4)], CPU))
     for layer, tensor in enumerate((*cache.k, *cache.v)):
         assert (tensor[3, :, :4] == layer).all()
         assert tensor[3, :, 4:].isnan().all()
@@ -60,4 +61,4 @@ def test_a_copy_moves_the_first_slots_in_every_layer_and_leaves_the_rest() -> No
 def test_a_copy_outside_the_pool_is_refused(source: int, target: int, count: int) -> None:
     cache = poisoned_cache(pages=4, kv_heads=1, page=6, head_dim=2, dtype=torch.float32)
     with pytest.raises(KernelError):
-        copy_slots(cache, source, target, count)
+        copy_slots(cache, copies_of([(source, target, count)], CPU))
