@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from ..grammars.constraint import Tag, Tags
 from .async_state import AsyncState
 from .backends.local import local
 from .backends.scripted import scripted
@@ -12,6 +13,7 @@ from .interpreter import Event
 from .model import Model
 from .state import State
 from .stream import Stream
+from .values import tag
 
 __all__ = [
     "AsyncState",
@@ -24,6 +26,8 @@ __all__ = [
     "ProgramError",
     "State",
     "Stream",
+    "Tag",
+    "Tags",
     "UnknownVariable",
     "assistant",
     "function",
@@ -32,5 +36,6 @@ __all__ = [
     "scripted",
     "select",
     "system",
+    "tag",
     "user",
 ]

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from numbers import Integral, Real
 from typing import Any
 
-from ..grammars.constraint import Spacing
+from ..grammars.constraint import Spacing, Tag, Tags
 from . import ir
 from .backends.base import GenerateSpec
 from .errors import ProgramError
@@ -64,18 +64,19 @@ def gen(
     choices: Sequence[str] | None = None,
     lark: str | None = None,
     gbnf: str | None = None,
+    tags: Sequence[Tag] | Tags | None = None,
     spacing: Spacing = "compact",
 ) -> Expression:
     """Generate a text and write it to `name` (None: it cannot be read by name).
 
     max_tokens: at least 1. temperature 0: greedy. top_k 0, top_p 1, min_p 0: off. seed None: a fresh random one.
     stop: the answer ends before the earliest of these strings; they are not part of it.
-    schema, regex, choices, lark or gbnf: what the answer must fit; at most one of them, and not together with stop.
+    schema, regex, choices, lark, gbnf or tags: what the answer must fit; at most one of them, and not beside stop.
     schema is a Pydantic class, a type (int, list[str], Literal, a dataclass), a dict or JSON text; lark and gbnf are
-    grammars that derive the answer from `start` and `root`. The value is an instance of the class or type, parsed JSON
-    for dicts and JSON text, and a string without a schema.
+    grammars that derive the answer from `start` and `root`; tags are parts that may stand in free text (`tag`). The
+    value is an instance of the class or type, parsed JSON for dicts and JSON text, and a string without a schema.
     """
-    kind = kind_of(regex=regex, schema=schema, choices=choices, lark=lark, gbnf=gbnf, spacing=spacing)
+    kind = kind_of(regex=regex, schema=schema, choices=choices, lark=lark, gbnf=gbnf, tags=tags, spacing=spacing)
     stops = _stops(stop)
     if stops and kind.constraint is not None:
         raise ProgramError(

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, get_args
 
-from ..grammars.constraint import Choices, Constraint, Gbnf, JsonSchema, Lark, Regex, Spacing
+from ..grammars.constraint import Choices, Constraint, Content, Gbnf, JsonSchema, Lark, Regex, Spacing, Tag, Tags
 from .errors import ProgramError
 from .slot import Reader
 from .types import type_schema
@@ -23,10 +23,10 @@ class Kind:
 
 def kind_of(
     *, regex: object = None, schema: object = None, choices: object = None, lark: object = None, gbnf: object = None,
-    spacing: Spacing = "compact",
+    tags: object = None, spacing: Spacing = "compact",
 ) -> Kind:
     """Raises ProgramError when more than one is given or one has the wrong type."""
-    kinds = {"regex": regex, "schema": schema, "choices": choices, "lark": lark, "gbnf": gbnf}
+    kinds = {"regex": regex, "schema": schema, "choices": choices, "lark": lark, "gbnf": gbnf, "tags": tags}
     given = [name for name, value in kinds.items() if value is not None]
     if spacing not in get_args(Spacing):
         raise ProgramError(f"spacing must be one of {', '.join(get_args(Spacing))}, not {spacing!r}", where="spacing")
@@ -40,9 +40,34 @@ def kind_of(
         return Kind(Lark(_grammar(lark, "lark")), str)
     if gbnf is not None:
         return Kind(Gbnf(_grammar(gbnf, "gbnf")), str)
+    if tags is not None:
+        return Kind(_tags(tags), str)
     if schema is not None:
         return _schema_kind(schema, spacing)
     return Kind(None, str)
+
+
+def tag(
+    begin: str, end: str = "", *, regex: str | None = None, schema: Any = None, choices: Sequence[str] | None = None,
+    lark: str | None = None, gbnf: str | None = None, spacing: Spacing = "compact",
+) -> Tag:
+    """A delimited part of an answer, for `gen(tags=[...])`: `begin`, what it holds, `end`. The other arguments are
+    those of `gen`, at most one of them; without any it holds every text up to the first `end`."""
+    for name, text in (("begin", begin), ("end", end)):
+        if not isinstance(text, str):
+            raise ProgramError(f"{name} must be a string, not {type(text).__name__}", where=name)
+        spelled(text, name)
+    held = kind_of(regex=regex, schema=schema, choices=choices, lark=lark, gbnf=gbnf, spacing=spacing).constraint
+    content: Content | None = None if isinstance(held, Tags) else held
+    return Tag(begin, content, end)
+
+
+def _tags(tags: object) -> Tags:
+    if isinstance(tags, Tags):
+        return tags
+    if not isinstance(tags, (list, tuple)) or not all(isinstance(one, Tag) for one in tags):
+        raise ProgramError("tags must be a list of tags, or Tags", where="tags", fix="Make each with tag(begin, end).")
+    return Tags(tuple(tags))
 
 
 def spelled(text: str, where: str) -> str:

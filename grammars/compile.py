@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from .build import RuleBuilder
 from .choices import choices_dfa
-from .constraint import AnyObject, Choices, Constraint, Gbnf, JsonSchema, Lark, Regex, Spacing
+from .constraint import AnyObject, Choices, Constraint, Content, Gbnf, JsonSchema, Lark, Regex, Spacing, Tags
 from .context_free import compile_rules
 from .dfa import Dfa
 from .document import Document
@@ -20,6 +20,7 @@ from .limits import Limits, Meter
 from .meaning import Meaning
 from .planner import Planner
 from .regex import compile_regex
+from .tags import compile_tags
 from .utf8 import plain
 from .verify import verify
 
@@ -27,33 +28,47 @@ from .verify import verify
 def compile_constraint(constraint: Constraint, limits: Limits = Limits()) -> Grammar:  # noqa: B008  (frozen)
     """Raises a ConstraintError: UnsupportedKeyword, InvalidConstraint, Unsatisfiable or ConstraintTooLarge."""
     meter = Meter(limits, _place(constraint))
-    if isinstance(constraint, JsonSchema):
-        schema, ignored = modernised(read_json(constraint.schema, limits))
-        if ignored and constraint.strict_keywords:
-            raise UnsupportedKeyword(ignored[0].note, keyword=ignored[0].keyword, where=ignored[0].pointer,
-                                     fix="Remove it, or allow unknown keywords.")
-        meaning = Meaning(_document(schema), meter, strict=constraint.strict_keywords,
-                          annotated=constraint.format == "annotation")
-        for one in ignored:
-            meaning.note(one.note)
-        grammar = _schema(meaning, constraint.spacing, meter)
-    elif isinstance(constraint, AnyObject):
-        grammar = _schema(Meaning(_document({"type": "object"}), meter), constraint.spacing, meter)
-    elif isinstance(constraint, Regex):
-        grammar = _regex(constraint.pattern, meter)
-    elif isinstance(constraint, Choices):
-        grammar = _choices(constraint, meter)
-    else:
-        grammar = _written(constraint, meter)
+    grammar = _any(constraint, meter)
     verify(grammar)
     return grammar
+
+
+def _any(constraint: Constraint, meter: Meter) -> Grammar:
+    return compile_tags(constraint, _content, meter) if isinstance(constraint, Tags) else _content(constraint, meter)
+
+
+def _content(constraint: Content, meter: Meter) -> Grammar:
+    """Every kind but tags: what a tag may hold."""
+    if isinstance(constraint, JsonSchema):
+        return _json_schema(constraint, meter)
+    if isinstance(constraint, AnyObject):
+        return _schema(Meaning(_document({"type": "object"}), meter), constraint.spacing, meter)
+    if isinstance(constraint, Regex):
+        return _regex(constraint.pattern, meter)
+    if isinstance(constraint, Choices):
+        return _choices(constraint, meter)
+    return _written(constraint, meter)
 
 
 def _place(constraint: Constraint) -> str:
     """Where to point when nothing nearer is known."""
     if isinstance(constraint, JsonSchema | AnyObject):
         return "#"
+    if isinstance(constraint, Tags):
+        return "tags"
     return "line 1, column 1" if isinstance(constraint, Lark | Gbnf) else "column 1"
+
+
+def _json_schema(constraint: JsonSchema, meter: Meter) -> Grammar:
+    schema, ignored = modernised(read_json(constraint.schema, meter.limits))
+    if ignored and constraint.strict_keywords:
+        raise UnsupportedKeyword(ignored[0].note, keyword=ignored[0].keyword, where=ignored[0].pointer,
+                                 fix="Remove it, or allow unknown keywords.")
+    meaning = Meaning(_document(schema), meter, strict=constraint.strict_keywords,
+                      annotated=constraint.format == "annotation")
+    for one in ignored:
+        meaning.note(one.note)
+    return _schema(meaning, constraint.spacing, meter)
 
 
 def _document(schema: JsonValue) -> Document:

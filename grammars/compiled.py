@@ -11,7 +11,7 @@ import numpy as np
 
 from .configuration import Configuration, Explorer, Limits, Walked
 from .distance import compile_tables
-from .errors import BudgetTooSmall
+from .errors import BudgetTooSmall, InvalidConstraint
 from .forcing import forced_tokens
 from .ir import Grammar
 from .matcher import Matcher
@@ -45,6 +45,7 @@ class CompiledGrammar:
         self.vocabulary = vocabulary
         self.table = table
         self.notes = grammar.notes
+        self._check_specials()
         self._limits = Limits() if limits is None else limits
         self._layout = Layout(grammar, self._limits.states, self._limits.distances)
         self.tables = compile_tables(grammar, self._layout, vocabulary.single)
@@ -58,6 +59,12 @@ class CompiledGrammar:
         self._stops: Row | None = None
         self._explorer = self._explore()
         self.min_tokens = self._explorer.start.distance
+
+    def _check_specials(self) -> None:
+        for name in self.grammar.specials:
+            if name not in self.vocabulary.specials:
+                raise InvalidConstraint(f"{name!r} is no special token of this model", keyword="specials",
+                                        where="specials", fix="Leave it out there: it is then written as text.")
 
     def _explore(self) -> Explorer:
         start = self._layout.offsets[self.grammar.start]

@@ -317,7 +317,7 @@ class Explorer:
             marked = self._suspects.among(marked, configuration.threads, self._arena.kernel)
         if not len(marked):
             return 0
-        tokens = [self._vocabulary.tokens[t] for t in marked[:, 0].tolist()]
+        tokens = [self._vocabulary.spelled[t] for t in marked[:, 0].tolist()]
         text = np.frombuffer(b"".join(tokens), np.uint8).copy()
         ends = np.cumsum(np.array([len(t) for t in tokens], np.int64))
         marked = np.ascontiguousarray(marked)

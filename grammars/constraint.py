@@ -56,4 +56,31 @@ class Gbnf(msgspec.Struct, frozen=True, tag="gbnf"):
     root: str = "root"
 
 
-Constraint = JsonSchema | AnyObject | Regex | Choices | Lark | Gbnf
+Content = JsonSchema | AnyObject | Regex | Choices | Lark | Gbnf
+
+
+class Tag(msgspec.Struct, frozen=True):
+    """`begin`, then a text of `content`, then `end`. content None: any text, up to the first `end`."""
+
+    begin: str
+    content: Content | None = None
+    end: str = ""
+
+
+class Tags(msgspec.Struct, frozen=True, tag="tags"):
+    """Free text in which tags may stand: the base of tool calls and of reasoning phases.
+
+    triggers: strings that free text never contains; where one appears, a tag that begins with it follows. Each tag
+    begins with one of them; (): the beginnings themselves. at_least_one: free text alone is no answer.
+    stop_after_first: the first tag ends the answer. specials: the strings among the delimiters that are special tokens
+    of the model; these are written by id, and free text does not spell them either. The runtime fills them in.
+    """
+
+    tags: tuple[Tag, ...]
+    triggers: tuple[str, ...] = ()
+    at_least_one: bool = False
+    stop_after_first: bool = False
+    specials: tuple[str, ...] = ()
+
+
+Constraint = Content | Tags

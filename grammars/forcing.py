@@ -7,8 +7,8 @@ spelled in one token:
   grammatical (checked at every offset, not only at token boundaries, since merges shift);
 - the first token that the tokenizer would choose otherwise if one of the characters came next that may come next
   (a sample of them: a letter, a capital, a digit, a space, and each punctuation mark).
-When nothing may follow, all are kept. Text is cut at a character boundary first, and where the tokenizer's tokens do
-not spell the text in ordinary tokens, nothing is forced.
+When nothing may follow, or a special token must, all are kept. Text is cut at a character boundary first,
+and where the tokenizer's tokens do not spell the text in ordinary tokens, nothing is forced.
 """
 
 from __future__ import annotations
@@ -18,9 +18,11 @@ import string
 import numpy as np
 
 from .configuration import Configuration, Explorer, Forced
+from .ir import special as spelled
 from .trie import find_node
 from .vocabulary import Vocabulary
 
+_MARK = spelled("")[:1]  # what a special token begins with
 _SAMPLED = tuple("aAd0 \n" + string.punctuation)
 
 
@@ -28,16 +30,17 @@ def forced_tokens(explorer: Explorer, vocabulary: Vocabulary, configuration: Con
                   last: tuple[int, ...]) -> tuple[int, ...]:
     """The forced tokens from a configuration on; () when there is a choice. last: the ids just before, newest last."""
     forced = explorer.forced(configuration)
-    text, cut = _whole_characters(forced.text)
+    before_special, special, _ = forced.text.partition(_MARK)
+    text, cut = _whole_characters(before_special)
     if not text:
-        return ()
+        return _special(vocabulary, forced.text)
     before = _reproduced(vocabulary, last, text)
     tokens = _own_tokens(vocabulary, before, text)
     if tokens is None or not tokens:
         return ()
-    if cut or len(text) < len(forced.text):
+    if cut or len(text) < len(before_special):
         return tuple(tokens[:-1])
-    if not forced.open:
+    if special or not forced.open:
         return tuple(tokens)
     kept = _before_offset(vocabulary, tokens, _overrun(explorer, vocabulary, forced))
     return tuple(_stable(explorer, vocabulary, forced, before, kept))
@@ -51,6 +54,12 @@ def _whole_characters(text: bytes) -> tuple[str, bool]:
         if error.end < len(text) and error.reason != "unexpected end of data":
             return "", True
         return text[: error.start].decode(), True
+
+
+def _special(vocabulary: Vocabulary, text: bytes) -> tuple[int, ...]:
+    """The special token that the text begins with, if it does."""
+    ids = (i for i in vocabulary.specials.values() if text.startswith(vocabulary.spelled[i]))
+    return tuple(ids)[:1]
 
 
 def _spelled(vocabulary: Vocabulary, ids: tuple[int, ...]) -> str | None:

@@ -79,12 +79,19 @@ class Rule(msgspec.Struct, frozen=True):
 
 
 class Grammar(msgspec.Struct, frozen=True):
-    """rules[start] is the root. notes: keywords outside the standard that constrain nothing, with their pointers."""
+    """rules[start] is the root. notes: keywords outside the standard that constrain nothing, with their pointers.
+    specials: the special tokens that edges spell (see `special`)."""
 
     rules: tuple[Rule, ...]
     start: int
     notes: tuple[str, ...] = ()
+    specials: tuple[str, ...] = ()
     version: int = IR_VERSION
+
+
+def special(name: str) -> bytes:
+    """How edges and tries spell the special token `name`: between two bytes that no text in UTF-8 has."""
+    return b"\xfe" + name.encode() + b"\xff"
 
 
 def pack_edges(edges: list[tuple[int, int, int, int, int]]) -> bytes:

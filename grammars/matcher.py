@@ -115,7 +115,7 @@ class Matcher:
         return token in self._grammar.vocabulary.stop
 
     def _successor(self, configuration: Configuration, token: int) -> Configuration | None:
-        if not self._grammar.vocabulary.is_text(token):
+        if not self._grammar.vocabulary.is_spelled(token):
             return None
         if token in configuration.next:
             return configuration.next[token]

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 
 import numpy as np
 import numpy.typing as npt
 
 from .bodies import BodyStore
+from .ir import special as spelled
 from .slices import Slices
 from .trie import Trie, build_trie
 
@@ -16,32 +17,38 @@ class Vocabulary:
     """tokens[i]: the bytes of id i (b"" for special and unused ids). special: ids that are never text; stop: the end
     ids (never text either). encode: the model's own tokenizer on plain text, without specials added.
     size: the width of the logits, at least len(tokens); ids beyond len(tokens) are never allowed.
+    specials: the special ids that a grammar may name, by their names.
 
-    Law 6 begins here: special and stop ids are not in the trie, so no mask can hold a special id, whatever its bytes.
+    Law 6 begins here: of the special ids only those of `specials` are in the trie, under bytes that are no text, so no
+    mask of a text can hold a special id, whatever its bytes; stop ids are never there.
     Raises ValueError for ids outside the vocabulary.
     """
 
     def __init__(self, tokens: Sequence[bytes], *, special: Collection[int], stop: Collection[int],
-                 encode: Callable[[str], list[int]], size: int | None = None) -> None:
+                 encode: Callable[[str], list[int]], size: int | None = None,
+                 specials: Mapping[str, int] | None = None) -> None:
         self.tokens = tuple(tokens)
         self.size = len(self.tokens) if size is None else size
         if self.size < len(self.tokens):
             raise ValueError(f"size {self.size} is below the number of tokens, {len(self.tokens)}")
         self.special = frozenset(special)
         self.stop = tuple(sorted(set(stop)))
+        self.specials = {name: i for name, i in (specials or {}).items() if i in self.special and i not in self.stop}
         for token in (*self.special, *self.stop):
             if not 0 <= token < self.size:
                 raise ValueError(f"id {token} is outside the vocabulary of {self.size} ids")
         self.encode = encode
-        hidden = self.special.union(self.stop)
-        self.text_ids = tuple(i for i, text in enumerate(self.tokens) if text and i not in hidden)
+        self.text_ids = self._text_ids()
         self.words = (self.size + 31) // 32
-        self.longest = max((len(self.tokens[i]) for i in self.text_ids), default=1)
-        self.text = np.frombuffer(bytearray(b"".join(self.tokens)) or bytearray(1), np.uint8)
+        self.spelled = self._spelled()
+        self._named = frozenset(self.specials.values())
+        ids = (*self.text_ids, *self.specials.values())
+        self.longest = max((len(self.spelled[i]) for i in ids), default=1)
+        self.text = np.frombuffer(bytearray(b"".join(self.spelled)) or bytearray(1), np.uint8)
         self.starts = np.zeros(self.size + 1, np.int64)  # token i is text[starts[i]: starts[i + 1]]
-        np.cumsum([len(text) for text in self.tokens], out=self.starts[1: len(self.tokens) + 1])
-        self.starts[len(self.tokens) + 1:] = self.starts[len(self.tokens)]
-        self.trie: Trie = build_trie(self.tokens, self.text_ids, max(self.size, 1))
+        np.cumsum([len(text) for text in self.spelled], out=self.starts[1: len(self.spelled) + 1])
+        self.starts[len(self.spelled) + 1:] = self.starts[len(self.spelled)]
+        self.trie: Trie = build_trie(self.spelled, ids, max(self.size, 1))
         self.slices = Slices(self.trie, self.words)
         self.bodies = BodyStore(self.trie, self.words)
         self.node_of = self._nodes()
@@ -51,9 +58,29 @@ class Vocabulary:
         for i in self.text_ids:
             self._is_text[i] = 1
 
+    def _text_ids(self) -> tuple[int, ...]:
+        """Where special tokens may be named, a token with one of the two bytes that spell them is no text."""
+        hidden = self.special.union(self.stop)
+        ids = (i for i, text in enumerate(self.tokens) if text and i not in hidden)
+        marks = spelled("") if self.specials else b""
+        return tuple(i for i in ids if not any(mark in self.tokens[i] for mark in marks))
+
+    def _spelled(self) -> Sequence[bytes]:
+        """The bytes of each id as edges of a grammar spell them: of a special id that may be named, its name's."""
+        if not self.specials:
+            return self.tokens
+        found = [*self.tokens, *([b""] * (self.size - len(self.tokens)))]
+        for name, i in self.specials.items():
+            found[i] = spelled(name)
+        return tuple(found)
+
     def is_text(self, token: int) -> bool:
         """Whether the id stands for bytes: not special, not a stop id, not empty."""
         return 0 <= token < self.size and bool(self._is_text[token])
+
+    def is_spelled(self, token: int) -> bool:
+        """Whether a grammar can read the id: text, or a special token that may be named."""
+        return self.is_text(token) or token in self._named
 
     def _nodes(self) -> npt.NDArray[np.int32]:
         """[size] the trie node at which each text token ends, -1 for other ids."""
@@ -66,8 +93,10 @@ class Vocabulary:
         return found
 
     def _single_bytes(self) -> npt.NDArray[np.uint8]:
-        """[256] 1 where some text token is exactly that byte."""
+        """[256] 1 where some text token is exactly that byte; also for those that begin and end special tokens."""
         single = np.zeros(256, np.uint8)
+        if self.specials:
+            single[[*spelled("")]] = 1
         for i in self.text_ids:
             if len(self.tokens[i]) == 1:
                 single[self.tokens[i][0]] = 1

@@ -9,6 +9,7 @@ from .branch import Chunk
 from .detokenizer import Detokenizer
 from .messages import TokenLogprob
 from .stops import StopFinder
+from .words import TokenBytes
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,7 +34,7 @@ class Cut:
 
 
 class Writer:
-    def __init__(self, token_bytes: Sequence[bytes], stops: Sequence[str]) -> None:
+    def __init__(self, token_bytes: TokenBytes, stops: Sequence[str]) -> None:
         self._detokenizer = Detokenizer(token_bytes)
         self._finder = StopFinder(stops)
         self._written: list[_Written] = []

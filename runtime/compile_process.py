@@ -13,7 +13,7 @@ from contextlib import suppress
 
 import msgspec
 
-from ..grammars.constraint import AnyObject, Constraint, Gbnf, JsonSchema, Lark
+from ..grammars.constraint import AnyObject, Constraint, Gbnf, JsonSchema, Lark, Tags
 from ..grammars.errors import ConstraintTooLarge, EspalierError
 from ..grammars.limits import Limits
 from .channel import Channel
@@ -210,4 +210,6 @@ def _place(constraint: Constraint) -> str:
     """Where to point: the whole constraint, as the compiler names it."""
     if isinstance(constraint, JsonSchema | AnyObject):
         return "#"
+    if isinstance(constraint, Tags):
+        return "tags"
     return "line 1, column 1" if isinstance(constraint, Lark | Gbnf) else "column 1"

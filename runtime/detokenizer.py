@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import codecs
-from collections.abc import Sequence
+
+from .words import TokenBytes
 
 _UTF8 = codecs.getincrementaldecoder("utf-8")
 
@@ -14,7 +15,7 @@ class Detokenizer:
 
     __slots__ = ("_decoder", "_token_bytes")
 
-    def __init__(self, token_bytes: Sequence[bytes]) -> None:
+    def __init__(self, token_bytes: TokenBytes) -> None:
         self._token_bytes = token_bytes
         self._decoder = _UTF8(errors="replace")
 

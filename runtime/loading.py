@@ -12,6 +12,7 @@ import msgspec
 from ..grammars.constraint import Constraint
 from .config import EngineConfig
 from .constraints import Constraints
+from .specials import named_specials
 from .words import Words
 
 if TYPE_CHECKING:
@@ -79,6 +80,7 @@ def bind_grammars(words: Words, size: int, config: EngineConfig) -> Constraints:
 
     vocabulary = Vocabulary(
         words.token_bytes, special=words.special_ids, stop=words.stop_ids, encode=words.encode, size=size,
+        specials=named_specials(words),
     )
     table = MaskTable(size, config.mask_bytes)
     decoder = msgspec.msgpack.Decoder(Grammar)

@@ -13,6 +13,7 @@ from .link import EngineLink
 from .messages import AskStats, Stats
 from .router import Router
 from .session import Session
+from .specials import named_specials, naming_specials
 from .words import Template, Words
 
 
@@ -25,6 +26,7 @@ class Runtime:
         `close`, ends what `compile` runs in."""
         self.link = link
         self.tokenizer = tokenizer
+        self.specials = named_specials(tokenizer)
         self.template = template
         self.model_name = model_name
         self.context = context
@@ -61,7 +63,7 @@ class Runtime:
 
     async def compile(self, constraint: Constraint) -> Compiled:
         """Compiled off the event loop, kept in an LRU bounded by bytes, known to the engine. Raises ConstraintError."""
-        return await self._compiler.compiled(constraint)
+        return await self._compiler.compiled(naming_specials(constraint, self.specials))
 
     def close(self) -> None:
         """Open requests fail with EngineFault."""

@@ -6,6 +6,7 @@ import random
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
+from ..grammars.constraint import Tags
 from .answering import Cut, Writer
 from .branch import BranchId, Closing, GenerateSpec, Opening, Piece, Scores, Text, TokenIds
 from .branch_state import BranchState
@@ -29,7 +30,9 @@ from .messages import (
     TrimLease,
     Usage,
 )
+from .specials import Shown
 from .template_roles import Message
+from .words import TokenBytes
 
 if TYPE_CHECKING:
     from .runtime import Runtime
@@ -159,8 +162,11 @@ class Session:
     async def _start(self, branch: BranchId, state: BranchState, spec: GenerateSpec) -> Started:
         self._check_open()
         constraint = None
+        spelled: TokenBytes = self._tokenizer.token_bytes
         if spec.constraint is not None:
             constraint = (await self._runtime.compile(spec.constraint)).id
+            if isinstance(spec.constraint, Tags):
+                spelled = Shown(spelled, self._runtime.specials)
         self._state(branch)  # it may have been released while the constraint was compiled
         box = self._runtime.router.open()
         seed = random.getrandbits(63) if spec.seed is None else spec.seed
@@ -169,7 +175,7 @@ class Session:
             seed=seed, ignore_end=bool(spec.ignore_end), logprobs=spec.logprobs,
         )
         self._send(Generate(box.request, branch, state.hand_over(), spec.max_tokens, sampling, constraint))
-        return Started(box, Writer(self._tokenizer.token_bytes, spec.stop))
+        return Started(box, Writer(spelled, spec.stop))
 
     def _settle(self, branch: BranchId, state: BranchState, cut: Cut | None) -> None:
         """The branch takes over the tokens that stay; the engine's lease is cut to the same length.

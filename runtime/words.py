@@ -12,6 +12,12 @@ Part = str | int
 """Of template text: plain text, or the id of a special token."""
 
 
+class TokenBytes(Protocol):
+    """The bytes that an id stands for."""
+
+    def __getitem__(self, token: int, /) -> bytes: ...
+
+
 class Words(Protocol):
     """token_bytes[id]: b"" for special and unused ids. prefix: what a plain prompt begins with (the begin-of-sequence
     token, or nothing). encode: plain text, specials in it stay text."""

@@ -29,6 +29,8 @@ from .frontend import (
     ProgramError,
     State,
     Stream,
+    Tag,
+    Tags,
     UnknownVariable,
     assistant,
     function,
@@ -37,6 +39,7 @@ from .frontend import (
     scripted,
     select,
     system,
+    tag,
     user,
 )
 from .grammars.errors import (
@@ -67,6 +70,8 @@ __all__ = [
     "ProgramError",
     "State",
     "Stream",
+    "Tag",
+    "Tags",
     "UnknownVariable",
     "Unsatisfiable",
     "UnsupportedKeyword",
@@ -77,5 +82,6 @@ __all__ = [
     "scripted",
     "select",
     "system",
+    "tag",
     "user",
 ]

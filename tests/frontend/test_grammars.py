@@ -43,6 +43,21 @@ def test_the_answer_is_derived_by_the_grammar_and_closed_in_time(babbling: Local
     assert nested == ""
 
 
+@pytest.mark.parametrize("begin", ["<call>", "<turn>"])
+def test_tags_stand_in_free_text_and_special_tokens_are_shown_by_name(babbling: LocalModel, begin: str) -> None:
+    call = esp.tag(begin, "</call>", regex="[0-9]{2,4}")
+
+    @esp.function
+    def program(s: esp.State) -> str:
+        s += "x " + esp.gen("x", tags=esp.Tags((call,), at_least_one=True, stop_after_first=True), max_tokens=40,
+                            temperature=20.0, seed=3)
+        return s["x"]
+
+    free, _, held = program.run(backend=babbling).result.partition(begin)
+    assert re.fullmatch("[0-9]{2,4}</call>", held)
+    assert begin not in free
+
+
 def test_a_broken_grammar_is_an_error_with_its_place(babbling: LocalModel) -> None:
     @esp.function
     def program(s: esp.State) -> None:
@@ -53,7 +68,9 @@ def test_a_broken_grammar_is_an_error_with_its_place(babbling: LocalModel) -> No
     assert (error.keyword, error.where) == ("missing", "line 2, column 5")
 
 
-@pytest.mark.parametrize("kinds", [{"lark": SUM, "gbnf": NESTED}, {"lark": 1}, {"gbnf": "\ud800"}, {"gbnf": b"root"}])
+@pytest.mark.parametrize("kinds", [
+    {"lark": SUM, "gbnf": NESTED}, {"lark": 1}, {"gbnf": "\ud800"}, {"gbnf": b"root"}, {"tags": "x"}, {"tags": [1]},
+])
 def test_grammars_are_strings_and_one_at_a_time(kinds: dict[str, Any]) -> None:
     with pytest.raises(esp.ProgramError):
         esp.gen("x", **kinds)

@@ -11,7 +11,7 @@ from typing import Any
 import jsonschema
 import pytest
 
-from espalier.grammars.constraint import AnyObject, Choices, Constraint, JsonSchema, Regex
+from espalier.grammars.constraint import AnyObject, Choices, Constraint, JsonSchema, Regex, Tag, Tags
 from espalier.grammars.errors import BudgetTooSmall
 from espalier.runtime.branch import Answer, GenerateSpec, Text
 from espalier.runtime.config import EngineConfig
@@ -39,6 +39,7 @@ SCHEMAS: tuple[Any, ...] = (
 
 CLOSED = {**SCHEMAS[6], "additionalProperties": False}
 PATTERNS = ("a{3,40}", "(ab|c,)*x-", "[^\\n]{2}(é|漢+)", "(x-){2}|y*z")
+TAGGED = Tags((Tag("<n>", JsonSchema('{"type":"integer"}'), "</n>"),), at_least_one=True)
 
 
 def fits_schema(schema: Any) -> Callable[[str], None]:
@@ -67,6 +68,7 @@ CASES: list[tuple[Constraint, Callable[[str], None]]] = [
     (JsonSchema(json.dumps(CLOSED), spacing="indented"), fits_schema(CLOSED)),
     (AnyObject(), fits_schema({"type": "object"})),
     *((Regex(pattern), fits_pattern(pattern)) for pattern in PATTERNS),
+    (TAGGED, fits_pattern(r"(?s)(?:(?!<n>).)*(<n>-?\d+</n>(?:(?!<n>).)*)+")),
     (Choices(("abc", "ab", "the name of the abc", "é")), is_one_of("abc", "ab", "the name of the abc", "é")),
 ]
 

@@ -1,0 +1,263 @@
+"""Tags: free text, triggers, contents of every kind, special tokens by id; masks, budgets and forced text over them."""
+
+from __future__ import annotations
+
+import re
+from itertools import product
+
+import pytest
+from hypothesis import assume, given, settings
+from hypothesis import strategies as st
+
+from espalier.grammars.compile import compile_constraint
+from espalier.grammars.compiled import CompiledGrammar
+from espalier.grammars.constraint import Choices, Gbnf, JsonSchema, Lark, Regex, Tag, Tags
+from espalier.grammars.errors import (
+    BudgetTooSmall,
+    ConstraintError,
+    InvalidConstraint,
+    Unsatisfiable,
+    UnsupportedKeyword,
+)
+from espalier.grammars.ir import special
+from espalier.grammars.vocabulary import Vocabulary
+
+from .drawn import small_vocabulary
+from .engine import allowed, bind
+from .naive import Naive
+
+INTEGER = JsonSchema('{"type":"integer"}')
+WEATHER = JsonSchema('{"type":"object","properties":{"city":{"type":"string"}},"required":["city"],'
+                     '"additionalProperties":false}')
+CALLS = Tags((Tag("<call=weather>", WEATHER, "</call>"), Tag("<call=add>", Regex(r"\d+,\d+"), "</call>")), ("<call=",))
+
+
+class Oracle:
+    """What Tags mean, for contents that are regular expressions: every way to read a text, by trial."""
+
+    def __init__(self, tags: Tags) -> None:
+        self.tags = tags
+        self.triggers = tags.triggers or tuple(tag.begin for tag in tags.tags)
+
+    def accepts(self, text: str) -> bool:
+        return self._free(text, 0, 0)
+
+    def _free(self, text: str, at: int, done: int) -> bool:
+        """Whether text[at:] fits from free text on, after `done` tags."""
+        if done and self.tags.stop_after_first:
+            return at == len(text)
+        first = min((end for end in range(at, len(text) + 1) if self._triggered(text[at:end])), default=None)
+        if first is None:
+            return done > 0 or not self.tags.at_least_one
+        begun = [trigger for trigger in self.triggers if text[at:first].endswith(trigger)]
+        start = first - min(map(len, begun))
+        return any(self._tag(text, start, tag, done) for tag in self.tags.tags if text.startswith(tag.begin, start))
+
+    def _triggered(self, text: str) -> bool:
+        return any(text.endswith(trigger) for trigger in self.triggers)
+
+    def _tag(self, text: str, start: int, tag: Tag, done: int) -> bool:
+        start += len(tag.begin)
+        if tag.content is None:
+            end = text.find(tag.end, start)
+            return end >= 0 and self._free(text, end + len(tag.end), done + 1)
+        return any(re.fullmatch(tag.content.pattern, text[start:end]) and text.startswith(tag.end, end)
+                   and self._free(text, end + len(tag.end), done + 1) for end in range(start, len(text) + 1))
+
+
+words = st.text("ab", min_size=1, max_size=3)
+contents = st.sampled_from([None, Regex("a*"), Regex("b|ab"), Regex("(ab)+"), Regex("[ab]")])
+drawn_tags = st.builds(Tags, st.lists(st.builds(Tag, words, contents, st.text("ab", max_size=2)), min_size=1,
+                                      max_size=3).map(tuple),
+                       st.lists(words, max_size=2).map(tuple), st.booleans(), st.booleans())
+TEXTS = ["".join(letters) for length in range(8) for letters in product("ab", repeat=length)]
+
+
+@settings(max_examples=150, deadline=None)
+@given(drawn_tags)
+def test_exactly_the_texts_with_well_formed_tags_are_accepted(tags: Tags) -> None:
+    try:
+        naive = Naive(compile_constraint(tags))
+    except InvalidConstraint:
+        return
+    oracle = Oracle(tags)
+    for text in TEXTS:
+        assert naive.accepts(text) == oracle.accepts(text), text
+
+
+@settings(max_examples=60, deadline=None)
+@given(drawn_tags, st.lists(st.text("ab", min_size=2, max_size=4), max_size=6), st.randoms(use_true_random=False))
+def test_every_mask_is_the_tokens_that_can_still_close(tags: Tags, extra: list[str], rng: object) -> None:
+    vocabulary = small_vocabulary([word.encode() for word in extra], b"ab")
+    try:
+        grammar = compile_constraint(tags)
+        compiled = bind(grammar, vocabulary)
+    except (InvalidConstraint, Unsatisfiable):
+        assume(False)
+    naive, matcher, threads = Naive(grammar), compiled.matcher(forcing=False), Naive(grammar).start()
+    budget = compiled.min_tokens + rng.randrange(5)  # type: ignore[attr-defined]
+    while True:
+        after = {t: _read(naive, threads, vocabulary.tokens[t]) for t in vocabulary.text_ids}
+        expected = {t for t, here in after.items() if here and _nearest(naive, here) < budget}
+        expected |= set(vocabulary.stop) if naive.may_end(threads) else set()
+        assert allowed(compiled, matcher, budget) == expected
+        going_on = sorted(expected - set(vocabulary.stop))
+        if not going_on:
+            break
+        token = rng.choice(going_on)  # type: ignore[attr-defined]
+        matcher.accept(token)
+        threads, budget = after[token], budget - 1
+    assert naive.may_end(threads)
+
+
+def _read(naive: Naive, threads: frozenset, text: bytes) -> frozenset:
+    for byte in text:
+        threads = naive.step(threads, byte)
+    return threads
+
+
+def _nearest(naive: Naive, threads: frozenset) -> int:
+    layer, depth = {threads}, 0
+    while not any(naive.may_end(here) for here in layer):
+        layer = {after for here in layer for after in naive.followers(here).values()}
+        depth += 1
+    return depth
+
+
+@pytest.mark.parametrize(("tags", "accepted", "rejected"), [
+    (CALLS, ["", "no call", "a <call b", 'x<call=weather>{"city":"Öl"}</call>y',
+             "<call=add>1,22</call><call=add>3,4</call>"],
+     ["<call=", "<call=other>", "<call=add>1,2", 'x<call=weather>{}</call>', "<call=add>1,2</call> <call=x"]),
+    (Tags((Tag("<think>", None, "</think>"),), stop_after_first=True),
+     ["hm", "<think></think>", "so <think>a < b</ </think>", "<thin"], ["<think>", "<think>x</think>y", "<think>é"]),
+    (Tags((Tag("[", INTEGER, "]"), Tag("(", Choices(("yes", "no")), ")")), at_least_one=True),
+     ["[1]", "a(no)b[-3]"], ["", "plain", "(maybe)", "[1] ("]),
+    (Tags((Tag("é<", Gbnf('root ::= "x" root? "y"'), ">"), Tag("é=", Lark('start: /[0-9]/*'), ";"))),
+     ["é", "e<", "éé<xxyy>", "é=;é=12;"], ["é<xy", "é<", "é=a;"]),
+    (Tags((Tag("n=", INTEGER),)), ["", "n", "n=12", "n=12, n=3.", "n=-1"], ["n=", "n=x", "nn=-"]),
+])
+def test_texts(tags: Tags, accepted: list[str], rejected: list[str]) -> None:
+    naive = Naive(compile_constraint(tags))
+    assert [text for text in accepted if not naive.accepts(text)] == []
+    assert [text for text in rejected if naive.accepts(text)] == []
+
+
+def test_free_text_is_valid_unicode_and_ends_between_characters() -> None:
+    naive = Naive(compile_constraint(CALLS))
+    assert naive.accepts("日本\U0001f600\x00")
+    assert not any(naive.accepts(text) for text in (b"\xff", b"\xc3", "日".encode()[:2], b"\xed\xa0\x80"))
+
+
+@pytest.mark.parametrize(("tags", "where"), [
+    (Tags(()), "tags"),
+    (Tags((Tag("", None, "x"),)), "tags/0/begin"),
+    (Tags((Tag("a", None, ""),)), "tags/0/end"),
+    (Tags((Tag("a", Regex("b*"), ""),)), "tags/0/end"),
+    (Tags((Tag("ab", INTEGER), Tag("xabx", INTEGER))), "triggers"),
+    (Tags((Tag("ab", INTEGER),), ("a", "c")), "triggers"),
+    (Tags((Tag("ab", INTEGER), Tag("cd", INTEGER)), ("a",)), "tags/1/begin"),
+    (Tags((Tag("a\ud800", INTEGER),)), "tags/0/begin"),
+    (Tags((Tag("ok", INTEGER), Tag("a", Regex("(")))), "tags/1/content column 1"),
+])
+def test_refusals_name_the_tag(tags: Tags, where: str) -> None:
+    with pytest.raises(ConstraintError) as caught:
+        compile_constraint(tags)
+    assert caught.value.where == where
+
+
+def test_a_keyword_of_a_content_is_refused_at_its_place() -> None:
+    with pytest.raises(UnsupportedKeyword) as caught:
+        compile_constraint(Tags((Tag("a", JsonSchema('{"items":{"format":"idn-hostname"}}')),)))
+    assert caught.value.where.startswith("tags/0/content #/items")
+
+
+def test_the_budget_closes_the_tag_that_is_open() -> None:
+    compiled = bind(compile_constraint(CALLS), Vocabulary.bytes_only())
+    assert compiled.min_tokens == 0
+    matcher = compiled.matcher()
+    for byte in b"well <call=add>12":
+        matcher.accept(byte)
+    assert matcher.min_tokens() == len(",0</call>")
+    assert allowed(compiled, matcher, len(",0</call>")) == {ord(",")}
+    with pytest.raises(BudgetTooSmall):
+        matcher.row(len(",0</call>") - 1)
+
+
+def test_what_a_beginning_leaves_no_choice_about_is_forced() -> None:
+    matcher = bind(compile_constraint(CALLS), Vocabulary.bytes_only()).matcher()
+    for byte in b"<call=w":
+        matcher.accept(byte)
+    assert bytes(matcher.forced(100)) == b'eather>{"city":"'
+
+
+# Special tokens
+
+NAMED = {"<tool>": 300, "</tool>": 301, "<other>": 302}
+
+
+def with_specials() -> Vocabulary:
+    """256 bytes, a stop id, then special tokens from 300 on, and a text token that spells one."""
+    tokens = [bytes([b]) for b in range(256)] + [b""] * 50 + [b"<tool>", b">1"]
+    tokens[300:303] = [b"", b"", b""]
+    return Vocabulary([*tokens[:303], b"<tool>", b"}x"], special=(256, 300, 301, 302), stop=(256,),
+                      encode=lambda text: list(text.encode()), specials=NAMED)
+
+
+def named(**options: bool) -> Tags:
+    return Tags((Tag("<tool>\n", INTEGER, "</tool>"),), specials=tuple(NAMED), **options)
+
+
+def bound(tags: Tags) -> CompiledGrammar:
+    return bind(compile_constraint(tags), with_specials())
+
+
+def test_a_delimiter_that_is_a_special_token_is_written_by_its_id_and_never_as_text() -> None:
+    compiled = bound(named())
+    matcher = compiled.matcher(forcing=False)
+    here = allowed(compiled, matcher)
+    assert 300 in here
+    assert not here & {301, 302, 303, 0xFE, 0xFF}
+    for token in b"a<tool":
+        matcher.accept(token)
+    assert ord(">") not in allowed(compiled, matcher)
+    matcher.accept(300)
+    assert allowed(compiled, matcher) == {ord("\n")}
+    for token in b"\n12":
+        matcher.accept(token)
+    assert allowed(compiled, matcher) == {*b"0123456789", 301}
+    matcher.accept(301)
+    assert matcher.may_end()
+    assert 300 in allowed(compiled, matcher)
+
+
+def test_special_tokens_are_forced_like_text() -> None:
+    compiled = bound(Tags((Tag("<tool>\n", Choices(("yes",)), "</tool>"),), at_least_one=True, specials=tuple(NAMED)))
+    matcher = compiled.matcher()
+    for token in b"x":
+        matcher.accept(token)
+    assert matcher.forced(9) == []
+    matcher.accept(300)
+    for token in [*b"\nyes", 301]:
+        assert matcher.forced(1) == [token]
+        matcher.accept(token)
+    assert matcher.forced(9) == []
+
+
+def test_other_constraints_never_allow_a_special_token() -> None:
+    compiled = bind(compile_constraint(Regex(r"[\s\S]*")), with_specials())
+    matcher = compiled.matcher(forcing=False)
+    for token in "aé".encode():
+        matcher.accept(token)
+        assert not allowed(compiled, matcher) & {300, 301, 302, 0xFE, 0xFF}
+
+
+def test_a_special_token_that_the_model_lacks_is_refused() -> None:
+    with pytest.raises(InvalidConstraint, match="no special token"):
+        bind(compile_constraint(named()), Vocabulary.bytes_only())
+
+
+def test_naive_reading_of_special_tokens() -> None:
+    naive = Naive(compile_constraint(named(stop_after_first=True)))
+    assert naive.accepts(b"a<b" + special("<tool>") + b"\n7" + special("</tool>"))
+    assert not naive.accepts(b"<tool>\n7" + special("</tool>"))
+    assert not naive.accepts(special("<tool>") + b"\n7</tool>")
