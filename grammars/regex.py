@@ -14,6 +14,7 @@ from .charset import Ranges
 from .dfa import Dfa, Edge, explore, minimise, overlay, trim
 from .errors import ConstraintTooLarge, UnsupportedKeyword
 from .limits import Meter
+from .positions import Positions
 from .regex_syntax import Alternatives, Assertion, Chars, Look, Node, Repeat, Sequence
 
 
@@ -190,6 +191,8 @@ def _determinise(tree: Node, meter: Meter, pointer: str, *, before: bool, after:
         start = nfa.place()
         nfa.empty[start].append(("", entry))
     _build(tree, nfa, entry, end, meter, pointer)
+    if not nfa.looks and not nfa.behinds:
+        return Positions(nfa.chars, nfa.empty, end, meter, open_end=after).run(start, at_start)
     return _Simulator(nfa, start, end, meter, open_end=after).run(at_start)
 
 

@@ -17,6 +17,7 @@ from .limits import Meter
 _LENGTHS = ((0x80, 0x7FF, 0xC0, 6), (0x800, 0xFFFF, 0xE0, 12), (0x10000, 0x10FFFF, 0xF0, 18))
 _SHORT = {0x08: "b", 0x09: "t", 0x0A: "n", 0x0C: "f", 0x0D: "r", 0x22: '"', 0x5C: "\\"}
 _ESCAPED = (*range(0x20), 0x22, 0x5C)
+_PRINTED = ((0x20, 0x21), (0x23, 0x5B), (0x5D, 0x7F))  # ASCII that stands for itself
 _HEX = ((0x30, 0x39), (0x41, 0x46), (0x61, 0x66))
 
 
@@ -52,6 +53,7 @@ class _Speller:
         self._known: dict[tuple[object, ...], int] = {}
         # Most states of an automaton agree beyond ASCII.
         self._beyond: dict[tuple[Edge, ...], list[Edge]] = {}
+        self._escapes: dict[tuple[Edge, ...], int] = {}
 
     def run(self, *, json: bool, every: bool) -> ByteDfa:
         for state, row in enumerate(self._source.edges):
@@ -77,13 +79,14 @@ class _Speller:
     # UTF-8
 
     def _beyond_ascii(self, row: tuple[Edge, ...], out: list[Edge]) -> None:
-        beyond = tuple((max(low, 0x80), high, target) for low, high, target in row if high > 0x7F)
-        if beyond not in self._beyond:
-            self._beyond[beyond] = [
+        beyond = tuple([(low if low > 0x7F else 0x80, high, target) for low, high, target in row if high > 0x7F])
+        found = self._beyond.get(beyond)
+        if found is None:
+            found = self._beyond[beyond] = [
                 edge for first, last, marker, bits in _LENGTHS
                 for edge in self._blocks([(max(low, first), min(high, last), t) for low, high, t in beyond
                                           if low <= last and high >= first], bits, marker)]
-        out.extend(self._beyond[beyond])
+        out.extend(found)
 
     def _blocks(self, inside: list[Edge], bits: int, marker: int) -> list[Edge]:
         """Edges on one byte, `bits` bits above the end of the character; `inside` are code points or tails of them."""
@@ -118,20 +121,34 @@ class _Speller:
     # JSON
 
     def _json_ascii(self, row: tuple[Edge, ...], out: list[Edge], every: bool) -> None:
-        escaped: list[tuple[int, int]] = []
+        escaped: list[Edge] = []
         for low, high, target in row:
-            for first, last in ((0x20, 0x21), (0x23, 0x5B), (0x5D, 0x7F)):
-                if low <= last and high >= first:
-                    out.append((max(low, first), min(high, last), target))
-            if low <= 0x5C:
-                escaped.extend((code, target) for code in _ESCAPED if low <= code <= high)
+            if low > 0x7F:
+                break
+            if high < 0x20:
+                escaped.append((low, high, target))
+            elif low > 0x5C or 0x23 <= low and high < 0x5C:
+                out.append((low, min(high, 0x7F), target))
+            else:
+                out.extend([(max(low, first), min(high, last), target) for first, last in _PRINTED
+                            if low <= last and high >= first])
+                escaped.append((low, min(high, 0x5C), target))
         if every and row:
             out.append((0x5C, 0x5C, self._any_escape(row[0][2])))
         elif escaped:
-            out.append((0x5C, 0x5C, self._escape(tuple(escaped))))
+            state = self._escape(tuple(escaped))
+            if state >= 0:
+                out.append((0x5C, 0x5C, state))
 
-    def _escape(self, escaped: tuple[tuple[int, int], ...]) -> int:
-        """After the backslash, for exactly these characters."""
+    def _escape(self, escaped: tuple[Edge, ...]) -> int:
+        """After the backslash, for exactly those of these characters that need one; -1 when none does."""
+        state = self._escapes.get(escaped)
+        if state is None:
+            codes = tuple([(code, target) for low, high, target in escaped for code in _ESCAPED if low <= code <= high])
+            state = self._escapes[escaped] = self._escape_of(codes) if codes else -1
+        return state
+
+    def _escape_of(self, escaped: tuple[tuple[int, int], ...]) -> int:
         if ("escape", escaped) in self._known:
             return self._known["escape", escaped]
         short = [(ord(_SHORT[code]), ord(_SHORT[code]), target) for code, target in escaped if code in _SHORT]
