@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 from .dfa import Dfa, explore, overlay
 from .ir import COUNT, NOTHING, Call, Counter, Order, Rule, pack_edges
@@ -50,40 +50,47 @@ class RuleBuilder:
     def graft(self, dfa: Dfa, start: int, *, counted_below: int = 0) -> list[int]:
         """Copy an automaton in, its start as `start`; edges leaving states below `counted_below` count. Returns the
         number that each of its states got."""
-        numbers = [start] + [self.state() for _ in range(len(dfa.edges) - 1)]
+        more = len(dfa.edges) - 1
+        self._meter.states(more, self._pointer)
+        numbers = [start, *range(self._states, self._states + more)]
+        self._states += more
         for state, row in enumerate(dfa.edges):
-            action = COUNT if state < counted_below else NOTHING
-            self._edges.extend((numbers[state], low, high, numbers[target], action) for low, high, target in row)
+            action, source = COUNT if state < counted_below else NOTHING, numbers[state]
+            self._edges += [(source, low, high, numbers[target], action) for low, high, target in row]
         return numbers
 
     def finish(self, register: Counter | Order | None = None) -> Rule:
         """The rule without states that are not reached or reach no end; calls are taken to return."""
+        edges, calls = self._edges, self._calls
         forward: list[list[int]] = [[] for _ in range(self._states)]
         backward: list[list[int]] = [[] for _ in range(self._states)]
-        for source, _, _, target, _ in self._edges:
+        arcs = {(edge[0], edge[3]) for edge in edges}
+        arcs.update([(call.source, call.target) for call in calls])
+        for source, target in arcs:
             forward[source].append(target)
             backward[target].append(source)
-        for call in self._calls:
-            forward[call.source].append(call.target)
-            backward[call.target].append(call.source)
-        alive = _reach(self._finals, backward)
-        order = [state for state in _reach([0], forward) if state in alive or state == 0]
-        numbers = {state: i for i, state in enumerate(order)}
-        edges = [(numbers[s], low, high, numbers[t], action) for s, low, high, t, action in self._edges
-                 if s in numbers and t in numbers]
-        calls = tuple(Call(numbers[c.source], c.rule, numbers[c.target], c.action) for c in self._calls
-                      if c.source in numbers and c.target in numbers)
-        finals = tuple(sorted(numbers[s] for s in self._finals if s in numbers))
-        return Rule(self._name, self._pointer, len(order), pack_edges(sorted(edges)), calls, finals, register)
+        alive, reached = _reach(self._finals, backward), _reach([0], forward)
+        kept = [state for state in range(self._states) if (state in alive and state in reached) or state == 0]
+        finals = self._finals
+        if len(kept) < self._states:
+            numbers = {state: i for i, state in enumerate(kept)}
+            edges = [(numbers[s], low, high, numbers[t], action) for s, low, high, t, action in edges
+                     if s in numbers and t in numbers]
+            calls = [Call(numbers[c.source], c.rule, numbers[c.target], c.action) for c in calls
+                     if c.source in numbers and c.target in numbers]
+            finals = {numbers[s] for s in finals if s in numbers}
+        edges.sort()
+        return Rule(self._name, self._pointer, len(kept), pack_edges(edges), tuple(calls), tuple(sorted(finals)),
+                    register)
 
 
-def _reach(starts: Sequence[int] | set[int], arcs: list[list[int]]) -> dict[int, None]:
-    seen = dict.fromkeys(starts)
+def _reach(starts: Iterable[int], arcs: list[list[int]]) -> set[int]:
+    seen = set(starts)
     queue = list(seen)
     for state in queue:
         for target in arcs[state]:
             if target not in seen:
-                seen[target] = None
+                seen.add(target)
                 queue.append(target)
     return seen
 

@@ -16,20 +16,22 @@ from .ir import Grammar
 from .json_text import JsonValue, read_json
 from .lark import START, read_lark
 from .legacy import modernised
+from .library import Library
 from .limits import Limits, Meter
 from .meaning import Meaning
 from .planner import Planner
 from .regex import compile_regex
 from .tags import compile_tags
 from .utf8 import plain
-from .verify import verify
 
 
-def compile_constraint(constraint: Constraint, limits: Limits = Limits()) -> Grammar:  # noqa: B008  (frozen)
-    """Raises a ConstraintError: UnsupportedKeyword, InvalidConstraint, Unsatisfiable or ConstraintTooLarge."""
-    meter = Meter(limits, _place(constraint))
-    grammar = _any(constraint, meter)
-    verify(grammar)
+def compile_constraint(constraint: Constraint, limits: Limits = Limits(),  # noqa: B008  (frozen)
+                       library: Library | None = None) -> Grammar:
+    """library: what earlier compilations made, to be found again and added to; the grammar is the same without.
+
+    Raises a ConstraintError: UnsupportedKeyword, InvalidConstraint, Unsatisfiable or ConstraintTooLarge.
+    """
+    grammar = _any(constraint, Meter(limits, _place(constraint), library))
     return grammar
 
 

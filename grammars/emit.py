@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from .build import RuleBuilder, merged, quoted
 from .constraint import Spacing
 from .dfa import Dfa, literals
 from .errors import ConstraintTooLarge, UnsupportedKeyword
-from .ir import Counter, Rule
+from .ir import Call, Counter, Rule
 from .json_text import JsonValue, Layout, spell
 from .limits import Meter
 from .lists import ListEmitter
@@ -94,7 +94,7 @@ class Emitter:
         if part is None:
             # Scalars are shared by what they are: one rule for all plain strings of a schema.
             key = ("scalar", self._spelled(plan, depth), tuple(map(id, plan.numbers)), tuple(map(id, plan.strings)))
-            return self._reserve(key, lambda: self._scalar(plan, depth), plan.pointer)
+            return self._reserve(key, lambda: self._choice(plan, depth), plan.pointer)
         if isinstance(part, StringText):
             return self._reserve((id(part),), lambda: self._counted(part, plan.pointer), plan.pointer)
         if isinstance(part, ListPlan):
@@ -102,30 +102,43 @@ class Emitter:
         return self._reserve((id(part), depth), lambda: ObjectEmitter(self, part, depth).rule(), plan.pointer)
 
     def _union(self, plan: ValuePlan, depth: int) -> Rule:
+        others = [self._part(plan, part, depth) for part in self._parts(plan) if part is not None]
+        plain = len(others) < len(self._parts(plan))
+        return self._choice(plan, depth, others) if plain else self._calls(plan, others)
+
+    def _calls(self, plan: ValuePlan, rules: list[int]) -> Rule:
         builder = RuleBuilder(f"value at {plan.pointer}", plan.pointer, self.meter)
         end = builder.state()
         builder.final(end)
-        for part in self._parts(plan):
-            if part is None:
-                self._graft(builder, self._scalars(plan, depth))
-            else:
-                builder.call(0, self._part(plan, part, depth), end)
+        for rule in rules:
+            builder.call(0, rule, end)
         return builder.finish()
 
-    def _scalar(self, plan: ValuePlan, depth: int) -> Rule:
-        builder = RuleBuilder(f"value at {plan.pointer}", plan.pointer, self.meter)
-        self._graft(builder, self._scalars(plan, depth))
-        return builder.finish()
+    def _choice(self, plan: ValuePlan, depth: int, rules: Sequence[int] = ()) -> Rule:
+        """The scalars of a plan, or one of these rules."""
+        spelled = self._spelled(plan, depth)
+        parts = [*plan.numbers, *(text for text in plan.strings if not text.counted)]
 
-    @staticmethod
-    def _graft(builder: RuleBuilder, dfa: Dfa) -> None:
-        numbers = builder.graft(dfa, 0)
-        for state in dfa.finals:
-            builder.final(numbers[state])
+        def made() -> tuple[Rule, object]:
+            builder = RuleBuilder("", "", self.meter)
+            dfa = self._scalars(plan, spelled)
+            numbers = builder.graft(dfa, 0)
+            for state in dfa.finals:
+                builder.final(numbers[state])
+            if rules:
+                end = builder.state()
+                builder.final(end)
+                for place in range(len(rules)):
+                    builder.call(0, place, end)
+            return builder.finish(), parts  # kept with the rule, so that their ids are theirs alone
 
-    def _scalars(self, plan: ValuePlan, depth: int) -> Dfa:
+        key = ("choice", spelled, tuple(map(id, parts)), len(rules))
+        rule, _ = self.meter.shared(key, made, lambda kept: 2 * len(kept[0].edges) + sum(map(len, spelled)) + 500)
+        calls = tuple([Call(call.source, rules[call.rule], call.target) for call in rule.calls])
+        return Rule(f"value at {plan.pointer}", plan.pointer, rule.states, rule.edges, calls, rule.finals)
+
+    def _scalars(self, plan: ValuePlan, texts: tuple[bytes, ...]) -> Dfa:
         """All scalars without a counter, and all spelled values, as one automaton."""
-        texts = self._spelled(plan, depth)
         parts = [*plan.numbers, *(quoted(text.body) for text in plan.strings if not text.counted)]
         if texts:
             parts.append(literals(texts, self.meter))

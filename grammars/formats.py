@@ -8,11 +8,10 @@ templates RFC 6570 without the operators that it reserves.
 
 from __future__ import annotations
 
-from functools import lru_cache
-
 from . import charset
 from .dfa import Dfa, bounded, complement
-from .limits import Limits, Meter
+from .format_tables import table_of
+from .limits import Meter
 from .pattern_format import NOTE, regex_of_regexes
 from .regex import compile_regex
 
@@ -129,17 +128,15 @@ NOTES = {"regex": NOTE}
 STANDARD = frozenset(_PATTERNS) | REFUSED
 
 
-@lru_cache(maxsize=64)
-def _automaton(name: str, limits: Limits) -> Dfa:
-    meter = Meter(limits)
-    return compile_regex(_PATTERNS[name], meter)
-
-
 def format_dfa(name: str, meter: Meter) -> Dfa:
     """The texts of a format that is enforced (in STANDARD and not in REFUSED), but for their LONGEST length."""
-    dfa = _automaton(name, meter.limits)
-    meter.states(len(dfa.edges))
-    return dfa
+
+    def made() -> Dfa:
+        dfa = table_of(name)
+        meter.states(len(dfa.edges))
+        return dfa
+
+    return meter.shared(("format", name), made, lambda dfa: dfa.size)
 
 
 def outside_format(name: str, meter: Meter) -> Dfa:
@@ -148,3 +145,11 @@ def outside_format(name: str, meter: Meter) -> Dfa:
     if name in LONGEST:
         dfa = bounded(dfa, 0, LONGEST[name], meter)
     return complement(dfa, charset.ALL)
+
+
+def compile_format(name: str, meter: Meter) -> Dfa:
+    """The same from its expression: what the tables are made of."""
+    return compile_regex(_PATTERNS[name], meter)
+
+
+ENFORCED = tuple(_PATTERNS)

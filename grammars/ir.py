@@ -15,6 +15,7 @@ Nothing in it depends on a vocabulary.
 from __future__ import annotations
 
 from array import array
+from itertools import chain
 
 import msgspec
 
@@ -96,7 +97,7 @@ def special(name: str) -> bytes:
 
 def pack_edges(edges: list[tuple[int, int, int, int, int]]) -> bytes:
     """Quintuples (source, low, high, target, action) as the bytes that Rule.edges holds."""
-    flat = array("i", [number for edge in edges for number in edge])
+    flat = array("i", list(chain.from_iterable(edges)))
     if flat.itemsize != 4:
         raise RuntimeError("array('i') is not 32 bits wide on this platform")
     return flat.tobytes()

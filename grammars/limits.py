@@ -3,10 +3,15 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Callable, Hashable
+from typing import TypeVar
 
 import msgspec
 
 from .errors import ConstraintTooLarge
+from .library import Kept, Library
+
+_Made = TypeVar("_Made")
 
 
 class Limits(msgspec.Struct, frozen=True):
@@ -27,9 +32,10 @@ class Limits(msgspec.Struct, frozen=True):
 class Meter:
     """Counts what one compilation spends; every loop that a caller can make long reports here."""
 
-    def __init__(self, limits: Limits, place: str = "#") -> None:
-        """place: where to point when nothing nearer is known."""
+    def __init__(self, limits: Limits, place: str = "#", library: Library | None = None) -> None:
+        """place: where to point when nothing nearer is known. library: what earlier compilations made."""
         self.limits = limits
+        self._library = Library() if library is None else library
         self._place = place
         self._states = 0
         self._ticks = 0
@@ -47,6 +53,23 @@ class Meter:
         self._ticks += 1
         if self._ticks % 64 == 0:
             self.time(where)
+
+    def shared(self, key: Hashable, make: Callable[[], _Made], size: Callable[[_Made], int]) -> _Made:
+        """What `make` makes, or an earlier compilation made under this key, charged either way. size: bytes of it,
+        roughly. Equal keys must mean equal results."""
+        fresh = False
+
+        def kept() -> Kept:
+            nonlocal fresh
+            fresh, before = True, self._states
+            value = make()
+            return Kept(value, self._states - before, size(value))
+
+        found = self._library.get(key, kept)
+        if not fresh:
+            self.states(found.states)
+        value: _Made = found.value
+        return value
 
     def time(self, where: str = "") -> None:
         """Raises ConstraintTooLarge when the compilation ran longer than it may."""

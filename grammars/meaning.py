@@ -76,15 +76,25 @@ class Meaning:
 
     def pattern(self, located: Located) -> Dfa:
         """As a search, as the standard says."""
-        if located.text not in self._patterns:
-            self._patterns[located.text] = compile_regex(located.text, self.meter, search=True, pointer=located.pointer)
-        return self._patterns[located.text]
+        found = self._patterns.get(located.text)
+        if found is None:
+            found = self._patterns[located.text] = self.meter.shared(
+                ("pattern", located.text),
+                lambda: compile_regex(located.text, self.meter, search=True, pointer=located.pointer),
+                lambda dfa: dfa.size)
+        return found
 
     def _excluded_pattern(self, located: Located) -> Dfa:
         key = f"pattern {located.text}"
         if key not in self._excluded:
             self._excluded[key] = complement(self.pattern(located), charset.ALL)
         return self._excluded[key]
+
+    def texts_of(self, shape: Shape) -> tuple[tuple[str, ...], ...]:
+        """What is asked of a string, its length aside: shapes with equal ones have equal `text_shapes`."""
+        formats = () if self._annotated else (shape.formats, shape.excluded_formats)
+        return tuple([tuple([one.text for one in asked])
+                      for asked in (shape.patterns, shape.excluded_patterns, *formats)])
 
     def text_shapes(self, shape: Shape) -> list[Dfa]:
         """Automata that a string must all pass, beside its length."""

@@ -6,15 +6,16 @@ by numbers without bounds and divisors only.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from decimal import Decimal
-from functools import lru_cache
+from itertools import pairwise
 from math import lcm
+from typing import NamedTuple
 
 from .dfa import Dfa, complement, explore, intersect, minimise, trim
 from .errors import ConstraintTooLarge
-from .limits import Limits, Meter
+from .limits import Meter
 
 MAX_DIGITS = 40
 # Residues are states, for each number of digits.
@@ -139,8 +140,7 @@ class _Magnitudes:
 _BEGIN, _ZERO, _WHOLE, _POINT, _FRACTION, _E, _SIGN, _POWER, _POWER2 = range(9)
 
 
-@dataclass(frozen=True, slots=True)
-class _Reading:
+class _Reading(NamedTuple):
     """phase; sign: the magnitudes in use (None before the sign is known); digits: how many were read, capped by the
     limit; at: digits of the part that is read, capped where nothing depends on it; versus_*: -1, 0, 1, the prefix
     against the bound's; rest: residue of the digits; broken: a fraction that is not zero was read."""
@@ -162,39 +162,54 @@ class _Reader:
         self._signs = {negative: _magnitudes(spec, negative) for negative in (False, True)}
 
     def step(self, state: _Reading) -> Iterable[tuple[int, int, _Reading]]:
-        arcs: list[tuple[int, int, _Reading]] = []
-        for byte, follower in self._followers(state):
-            arcs.append((byte, byte, follower))
-        arcs.sort(key=lambda arc: arc[0])
-        return arcs
+        return sorted(self._followers(state), key=lambda arc: arc[0])
 
-    def _followers(self, state: _Reading) -> Iterable[tuple[int, _Reading]]:
+    def _followers(self, state: _Reading) -> Iterable[tuple[int, int, _Reading]]:
         phase = state.phase
         if phase == _BEGIN:
             if not state.negative and self._signs[True] is not None:
-                yield 0x2D, _Reading(_BEGIN, True)
+                yield 0x2D, 0x2D, _Reading(_BEGIN, True)
             if self._signs[state.negative] is not None:
-                yield 0x30, _Reading(_ZERO, state.negative, 1)
-                yield from ((0x30 + d, self._whole(state, d)) for d in range(1, 10))
+                yield 0x30, 0x30, _Reading(_ZERO, state.negative, 1)
+                yield from self._digits(state, 1, 0, self._whole)
             return
         more = state.digits < MAX_DIGITS
         if phase == _WHOLE and more:
-            yield from ((0x30 + d, self._whole(state, d)) for d in _DIGITS)
+            yield from self._digits(state, 0, 0, self._whole)
         if phase in (_ZERO, _WHOLE) and more and not self._spec.integer:
-            yield 0x2E, self._point(state)
+            yield 0x2E, 0x2E, self._point(state)
         if phase in (_POINT, _FRACTION) and more:
-            yield from ((0x30 + d, f) for d in _DIGITS if (f := self._fraction(state, d)) is not None)
+            yield from self._digits(state, 0, 1, self._fraction)
         if self._spec.free and not self._spec.integer:
             yield from self._exponent(state, more)
 
-    def _exponent(self, state: _Reading, more: bool) -> Iterable[tuple[int, _Reading]]:
+    def _digits(self, state: _Reading, first: int, part: int,
+                follower: Callable[[_Reading, int], _Reading | None]) -> Iterable[tuple[int, int, _Reading]]:
+        """Digits from `first` on that lead to one state together: a remainder tells all of them apart, bounds only
+        their own digit from the lesser and the greater. part: of the bounds, 0 whole, 1 fraction."""
+        starts = {first, 1}
+        bounds = self._signs[state.negative]
+        if self._step:
+            starts.update(_DIGITS)
+        elif bounds is not None:
+            for bound, versus in ((bounds.low, state.versus_low), (bounds.high, state.versus_high)):
+                if bound is not None and versus == 0 and state.at < len(bound[part]):
+                    mark = int(bound[part][state.at])
+                    starts.update((mark, mark + 1))
+        cuts = sorted(digit for digit in starts if first <= digit <= 9)
+        for low, after in pairwise((*cuts, 10)):
+            found = follower(state, low)
+            if found is not None:
+                yield 0x30 + low, 0x2F + after, found
+
+    def _exponent(self, state: _Reading, more: bool) -> Iterable[tuple[int, int, _Reading]]:
         if state.phase in (_ZERO, _WHOLE, _FRACTION) and more and not self._minus_zero(state):
-            yield from ((byte, _Reading(_E, False, state.digits)) for byte in b"Ee")
+            yield from ((byte, byte, _Reading(_E, False, state.digits)) for byte in b"Ee")
         if state.phase == _E:
-            yield from ((byte, _Reading(_SIGN, False, state.digits)) for byte in b"+-")
+            yield from ((byte, byte, _Reading(_SIGN, False, state.digits)) for byte in b"+-")
         if state.phase in (_E, _SIGN) or (state.phase == _POWER and more):
             phase = _POWER2 if state.phase == _POWER else _POWER
-            yield from ((0x30 + d, _Reading(phase, False, state.digits + 1)) for d in _DIGITS)
+            yield 0x30, 0x39, _Reading(phase, False, state.digits + 1)
 
     def _minus_zero(self, state: _Reading) -> bool:
         return state.negative and state.versus_low == 0 and state.phase != _WHOLE
@@ -294,10 +309,9 @@ def _magnitudes(spec: NumberSpec, negative: bool) -> _Magnitudes | None:
     return _Magnitudes(low, near_open, None if far is None else _bound(far), far_open)
 
 
-@lru_cache(maxsize=256)
-def _automaton(spec: NumberSpec, limits: Limits) -> Dfa:
+def _automaton(spec: NumberSpec, meter: Meter) -> Dfa:
     reader = _Reader(spec)
-    return minimise(trim(explore(_Reading(_BEGIN, False), reader.step, reader.final, Meter(limits))))
+    return minimise(trim(explore(_Reading(_BEGIN, False), reader.step, reader.final, meter)))
 
 
 def number_dfa(spec: NumberSpec, meter: Meter, where: str = "") -> Dfa:
@@ -309,9 +323,12 @@ def number_dfa(spec: NumberSpec, meter: Meter, where: str = "") -> Dfa:
             raise ConstraintTooLarge(
                 f"multipleOf asks for multiples of {step} / 10^{scale}, and steps above {_MAX_STEP} are not enforced",
                 keyword="multipleOf", where=where, fix="Use a smaller or rounder multipleOf.")
-    dfa = _automaton(spec, meter.limits)
+    return meter.shared(spec, lambda: _number_dfa(spec, meter), lambda dfa: dfa.size)
+
+
+def _number_dfa(spec: NumberSpec, meter: Meter) -> Dfa:
+    dfa = _automaton(spec, meter)
     for divisor in spec.excluded:
-        multiples = _automaton(NumberSpec(divisors=(divisor,)), meter.limits)
+        multiples = _automaton(NumberSpec(divisors=(divisor,)), meter)
         dfa = intersect([dfa, complement(multiples, _BYTES)], meter)
-    meter.states(len(dfa.edges))
     return dfa if not spec.excluded else minimise(dfa)

@@ -17,6 +17,7 @@ from .errors import ConstraintTooLarge
 from .ir import CLOSE_KEY, OPEN_KEY, Order, Rule
 from .json_text import spell_string
 from .plan import Member, ObjectPlan, ValuePlan, Witnesses
+from .strings import ANY_CHARACTERS
 from .utf8 import ByteDfa, json_string
 
 if TYPE_CHECKING:
@@ -190,7 +191,10 @@ class ObjectEmitter:
     def _free_keys(self) -> ByteDfa | None:
         if self._plan.free is None or not any(value.possible for value in self._plan.free_values):
             return None
-        return json_string(self._plan.free, self._emitter.meter)
+        meter = self._emitter.meter
+        if self._plan.free is not ANY_CHARACTERS:
+            return json_string(self._plan.free, meter)
+        return meter.shared("any key", lambda: json_string(ANY_CHARACTERS, meter), lambda keys: keys.dfa.size)
 
     def _free_key(self, count: _Tally) -> int:
         """The state inside a free key."""

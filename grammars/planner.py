@@ -98,14 +98,15 @@ class Planner:
                 plan.values.append(int(value) if whole else value)  # type: ignore[arg-type]
 
     def _strings(self, shape: Shape) -> list[StringText]:
-        shapes, most = self._meaning.text_shapes(shape), shape.most_length
-        if most is not None and shape.least_length > most:
+        shapes, least, most = self._meaning.text_shapes(shape), shape.least_length, shape.most_length
+        if most is not None and least > most:
             return []
-        # Automata are shared by what they say, so the same one is the same object: see Meaning.pattern.
-        key = (tuple(map(id, shapes)), shape.least_length, most)
+        meter = self._meter
+        key = ("text", self._meaning.texts_of(shape), least, most)
         if key not in self._texts:
-            self._texts[key] = (shaped_text(shapes, shape.least_length, most, self._meter) if shapes
-                                else free_text(shape.least_length, most, self._meter))
+            self._texts[key] = meter.shared(
+                key, lambda: shaped_text(shapes, least, most, meter) if shapes else free_text(least, most, meter),
+                lambda text: text.body.dfa.size if text else 100)
         text = self._texts[key]
         return [] if text is None else [text]
 

@@ -7,6 +7,7 @@ what stands behind them is kept apart until then.
 
 from __future__ import annotations
 
+import itertools
 import re
 from collections.abc import Sequence
 
@@ -163,7 +164,7 @@ def _alphabet(sets: list[Ranges]) -> tuple[list[Edge], list[int], list[bool]]:
     numbers: dict[int, int] = {}
     spans: list[Edge] = []
     current = 0
-    for low, after in zip(cuts, cuts[1:], strict=False):
+    for low, after in itertools.pairwise(cuts):
         current ^= events[low]
         if current & (1 << len(sets)) - 1:
             spans.append((low, after - 1, numbers.setdefault(current, len(numbers))))

@@ -127,7 +127,7 @@ class _Speller:
                 break
             if high < 0x20:
                 escaped.append((low, high, target))
-            elif low > 0x5C or 0x23 <= low and high < 0x5C:
+            elif low > 0x5C or (low >= 0x23 and high < 0x5C):
                 out.append((low, min(high, 0x7F), target))
             else:
                 out.extend([(max(low, first), min(high, last), target) for first, last in _PRINTED

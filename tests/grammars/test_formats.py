@@ -13,7 +13,8 @@ from hypothesis import strategies as st
 
 from espalier.grammars.compile import compile_constraint
 from espalier.grammars.constraint import JsonSchema
-from espalier.grammars.formats import REFUSED, STANDARD, format_dfa
+from espalier.grammars.format_tables import table_of
+from espalier.grammars.formats import ENFORCED, REFUSED, STANDARD, compile_format, format_dfa
 from espalier.grammars.limits import Limits, Meter
 from espalier.grammars.regex_syntax import parse
 
@@ -113,6 +114,11 @@ def test_formats_can_be_annotations() -> None:
         assert Naive(grammar).accepts(right), schema
         assert not Naive(grammar).accepts(wrong), schema
         assert "format" in grammar.notes[0]
+
+
+@pytest.mark.parametrize("name", ENFORCED)
+def test_the_shipped_automaton_is_that_of_the_expression(name: str) -> None:
+    assert table_of(name) == compile_format(name, Meter(Limits(seconds=60.0)))
 
 
 @settings(max_examples=100, deadline=None)
