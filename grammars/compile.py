@@ -31,8 +31,7 @@ def compile_constraint(constraint: Constraint, limits: Limits = Limits(),  # noq
 
     Raises a ConstraintError: UnsupportedKeyword, InvalidConstraint, Unsatisfiable or ConstraintTooLarge.
     """
-    grammar = _any(constraint, Meter(limits, _place(constraint), library))
-    return grammar
+    return _any(constraint, Meter(limits, _place(constraint), library))
 
 
 def _any(constraint: Constraint, meter: Meter) -> Grammar:

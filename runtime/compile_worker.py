@@ -18,6 +18,7 @@ import threading
 import msgspec
 
 from ..grammars.constraint import AnyObject, Constraint
+from ..grammars.library import Library
 from ..grammars.limits import Limits
 from .channel import Channel
 from .confine import allow_processor_seconds, limit_memory
@@ -50,13 +51,13 @@ def main(memory: int) -> int:
     channel = Channel(socket.socket(fileno=sys.stdin.fileno()))
     threading.Thread(target=_end_with_parent, args=(sys.stdin.fileno(),), daemon=True).start()
     limit_memory(memory)
-    tasks = msgspec.msgpack.Decoder(Task)
+    tasks, library = msgspec.msgpack.Decoder(Task), Library()
     try:
-        answer(Task(AnyObject(), Limits()))  # what is loaded at first use is loaded now
+        answer(Task(AnyObject(), Limits()), library)  # what is loaded and made at first use is there now
         channel.send(Ready())
         while (task := channel.receive(tasks)) is not None:
             allow_processor_seconds(math.ceil(task.limits.seconds) + 1)
-            channel.send(answer(task))
+            channel.send(answer(task, library))
     except MemoryError:
         os._exit(OUT_OF_MEMORY)  # there may be too little left for an orderly end
     except ConnectionError:
@@ -64,12 +65,12 @@ def main(memory: int) -> int:
     return 0
 
 
-def answer(task: Task) -> Done | Failed:
-    """Raises MemoryError only."""
+def answer(task: Task, library: Library | None = None) -> Done | Failed:
+    """library: what earlier tasks made. Raises MemoryError only."""
     from ..grammars.compile import compile_constraint
 
     try:
-        return Done(msgspec.msgpack.encode(compile_constraint(task.constraint, task.limits)))
+        return Done(msgspec.msgpack.encode(compile_constraint(task.constraint, task.limits, library)))
     except MemoryError:
         raise
     except Exception as error:  # the border: the caller raises it where the constraint was sent

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from contextlib import ExitStack
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import msgspec
 
 from ..grammars.constraint import Constraint
+from ..grammars.library import Library
 from .config import EngineConfig
 from .constraints import Constraints
 from .specials import named_specials
@@ -53,7 +55,8 @@ def load_runtime(model: str, config: EngineConfig, *, process: bool, progress: P
         undo.pop_all()
     return Runtime(
         link=link, tokenizer=tokenizer, template=template, model_name=name_of(model), context=context,
-        compile=compiler.compile if compiler else compile_grammar, end_compile=compiler.close if compiler else None,
+        compile=compiler.compile if compiler else partial(compile_grammar, library=Library()),
+        end_compile=compiler.close if compiler else None,
     )
 
 
@@ -89,8 +92,8 @@ def bind_grammars(words: Words, size: int, config: EngineConfig) -> Constraints:
     )
 
 
-def compile_grammar(constraint: Constraint) -> bytes:
-    """The encoded grammar of a constraint. Raises ConstraintError."""
+def compile_grammar(constraint: Constraint, library: Library | None = None) -> bytes:
+    """The encoded grammar of a constraint. library: what earlier compilations made. Raises ConstraintError."""
     from ..grammars.compile import compile_constraint
 
-    return msgspec.msgpack.encode(compile_constraint(constraint))
+    return msgspec.msgpack.encode(compile_constraint(constraint, library=library))

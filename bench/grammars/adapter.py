@@ -23,6 +23,7 @@ from espalier.grammars.compile import compile_constraint
 from espalier.grammars.compiled import CompiledGrammar
 from espalier.grammars.constraint import Constraint, Gbnf, JsonSchema, Lark, Regex
 from espalier.grammars.errors import ConstraintError
+from espalier.grammars.library import Library
 from espalier.grammars.matcher import Matcher as Walker
 from espalier.grammars.matcher import TokenRejected
 from espalier.grammars.rows import MaskTable
@@ -64,13 +65,15 @@ class Engine(EngineBase):  # type: ignore[misc]
         self.vocabulary = Vocabulary(tok.tokens, special=tok.special, stop=(tok.eos,), encode=tok.encode,
                                      size=tok.vocab_size)
         self.table = MaskTable(self.vocabulary.size)
+        self.library = Library()
 
     def version(self) -> str:
         return "espalier"
 
     def compile(self, kind: str, source: Any) -> CompiledGrammar:
         try:
-            return CompiledGrammar(compile_constraint(constraint(kind, source)), self.vocabulary, self.table)
+            grammar = compile_constraint(constraint(kind, source), library=self.library)
+            return CompiledGrammar(grammar, self.vocabulary, self.table)
         except ConstraintError as error:
             raise CompileError(str(error)[:300]) from error
 

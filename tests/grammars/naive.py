@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from espalier.grammars.ir import CLOSE_KEY, COUNT, KEY, NOTHING, OPEN_KEY, Counter, Grammar, Order, Rule, unpack_edges
+from espalier.grammars.verify import verify
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,6 +24,7 @@ Stack = tuple[Frame, "Stack"] | None
 
 class Naive:
     def __init__(self, grammar: Grammar) -> None:
+        verify(grammar)
         self.grammar = grammar
         self._edges: list[dict[int, list[tuple[int, int, int, int]]]] = []
         self._calls: list[dict[int, list]] = []

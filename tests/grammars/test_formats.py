@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from datetime import date, timedelta
+from functools import cache
 from random import Random
 
 import pytest
@@ -60,6 +61,7 @@ TABLE = {
 }
 
 
+@cache
 def dfa(name: str):  # type: ignore[no-untyped-def]
     return format_dfa(name, Meter(Limits()))
 
@@ -116,7 +118,8 @@ def test_formats_can_be_annotations() -> None:
         assert "format" in grammar.notes[0]
 
 
-@pytest.mark.parametrize("name", ENFORCED)
+@pytest.mark.parametrize("name", [
+    pytest.param(name, marks=[pytest.mark.slow] if name == "regex" else []) for name in ENFORCED])
 def test_the_shipped_automaton_is_that_of_the_expression(name: str) -> None:
     assert table_of(name) == compile_format(name, Meter(Limits(seconds=60.0)))
 
