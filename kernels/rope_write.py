@@ -271,7 +271,8 @@ def _rope_write(
         rest = tl.where(rotating, rest * scale * _weights(q_norm, k_norm, j, j < DIM, query), rest)
     c = tl.where(rotating, tl.load(cos + position * HALF + i, mask=i < HALF, other=0.0), 1.0)
     s = tl.where(rotating, tl.load(sin + position * HALF + i, mask=i < HALF, other=0.0), 0.0)
-    a, b = a * c - b * s, b * c + a * s
+    # By name: every variant rounds the same of the two products, whatever the batch.
+    a, b = tl.fma(a, c, -(b * s)), tl.fma(b, c, a * s)
     slot, stride = position % page, page * DIM
     factor = None
     if LIMIT > 0:
@@ -293,8 +294,9 @@ def on_device(
     pages, kv_heads, page, head_dim = k.shape
     tokens, heads, half = batch.tokens, qkv.shape[1] // head_dim, cos.shape[1]
     q = torch.empty((tokens, heads - 2 * kv_heads, head_dim), dtype=qkv.dtype, device=qkv.device)
-    # A step of few tokens needs the programs, a long one the loads in flight.
-    few = 8 if tokens < MANY_TOKENS else 16
+    # A step of few tokens needs the programs, a long one the loads in flight. The norm of a head is summed by as many
+    # threads as its program's shape gives it, so that shape does not follow the batch.
+    few = 8 if tokens < MANY_TOKENS or norms is not None else 16
     each = min(next_power_of_2(heads), few)
     q_norm, k_norm, eps = (qkv, qkv, 0.0) if norms is None else (norms.q, norms.k, norms.eps)
     k_scale, v_scale = (cos, cos) if scales is None else scales
