@@ -34,6 +34,18 @@ MANY_TOKENS = 1024
 Scales = tuple[torch.Tensor, torch.Tensor]
 
 
+@dataclass(frozen=True, slots=True)
+class Shape:
+    """heads: of a program, a power of two."""
+
+    heads: int
+    warps: int
+
+
+# A step of few tokens needs the programs, a long one the loads in flight. bench_rows --sweep, kernels_rows.json.
+FEW, MANY = Shape(8, 4), Shape(16, 4)
+
+
 def rope_table(
     positions: int, head_dim: int, theta: float, scaling: Scaling | None = None
 ) -> tuple[torch.Tensor, torch.Tensor]:
@@ -288,16 +300,17 @@ def _rope_write(
 def on_device(
     qkv: torch.Tensor, cos: torch.Tensor, sin: torch.Tensor, k: torch.Tensor, v: torch.Tensor, batch: Batch, *,
     interleaved: bool = False, norms: HeadNorms | None = None, scales: Scales | None = None,
-    error: torch.Tensor | None = None,
+    error: torch.Tensor | None = None, shape: Shape | None = None,
 ) -> torch.Tensor:
+    """shape: None for the one that was fastest."""
     _check(k, v, scales)
     pages, kv_heads, page, head_dim = k.shape
     tokens, heads, half = batch.tokens, qkv.shape[1] // head_dim, cos.shape[1]
     q = torch.empty((tokens, heads - 2 * kv_heads, head_dim), dtype=qkv.dtype, device=qkv.device)
-    # A step of few tokens needs the programs, a long one the loads in flight. The norm of a head is summed by as many
-    # threads as its program's shape gives it, so that shape does not follow the batch.
-    few = 8 if tokens < MANY_TOKENS or norms is not None else 16
-    each = min(next_power_of_2(heads), few)
+    if shape is None:
+        # The norm of a head is summed in the order that the shape gives it: there it does not follow the batch.
+        shape = FEW if tokens < MANY_TOKENS or norms is not None else MANY
+    each = min(next_power_of_2(heads), shape.heads)
     q_norm, k_norm, eps = (qkv, qkv, 0.0) if norms is None else (norms.q, norms.k, norms.eps)
     k_scale, v_scale = (cos, cos) if scales is None else scales
     _rope_write[tokens, -(-heads // each)](
@@ -306,7 +319,7 @@ def on_device(
         Q_HEADS=heads - 2 * kv_heads, KV_HEADS=kv_heads, DIM=head_dim, HALF=half, HEADS=each,
         BLOCK=next_power_of_2(half), REST=next_power_of_2(max(head_dim - 2 * half, 1)), INTERLEAVED=interleaved,
         NORM=norms is not None, LIMIT=0.0 if scales is None else LIMITS[k.dtype], CHECKED=error is not None,
-        num_warps=4,
+        num_warps=shape.warps,
     )
     return q
 

@@ -1,6 +1,6 @@
 """Norm, rotation with the KV write, gate and gather on a GPU, Llama-3-8B shape, bf16.
 
-    python -m bench.kernels.bench_rows
+    python -m bench.kernels.bench_rows [--sweep]
 
 At 8,192 rows the floor is the bytes moved at the copy bandwidth of this card; at 64 rows launches are all there is.
 """
@@ -57,20 +57,22 @@ def gate(rows: int, copies: int) -> Work:
     ])
 
 
-def rotation(rows: int, copies: int, kind: torch.dtype = torch.bfloat16) -> Work:
+def rotation(
+    rows: int, copies: int, kind: torch.dtype = torch.bfloat16, shape: rope_write.Shape | None = None
+) -> Work:
     each = 128 if rows > 128 else 1
     pages = -(-(each + 1000) // PAGE)
     order = torch.randperm(rows // each * pages).tolist()
     spans = [Span(i * each, each, 1000, tuple(order[i * pages : (i + 1) * pages])) for i in range(rows // each)]
     batch = Batch.of(spans, page=PAGE, pages=len(order), device=torch.device("cuda"))
-    cos, sin = (x.cuda() for x in rope_write.rope_table(2048, DIM, 5e5))
+    table = [x.cuda() for x in rope_write.rope_table(2048, DIM, 5e5)]
     k, v = (torch.empty(len(order), KV_HEADS, PAGE, DIM, device="cuda", dtype=kind) for _ in range(2))
     scales = tuple(torch.empty(k.shape[:3], device="cuda") for _ in range(2)) if kind.itemsize == 1 else None
     width = (Q_HEADS + 2 * KV_HEADS) * DIM
     several = [_random(rows, width) for _ in range(copies)]
     written = Q_HEADS * DIM * 2 + 2 * KV_HEADS * (DIM * kind.itemsize + (4 if scales else 0))
     return Work("rope with KV write" + (f", {str(kind)[6:]}" if scales else ""), rows * (width * 2 + written),
-                [lambda x=x: rope_write.on_device(x, cos, sin, k, v, batch, scales=scales) for x in several])
+                [lambda x=x: rope_write.on_device(x, *table, k, v, batch, scales=scales, shape=shape) for x in several])
 
 
 def coded_rotation(rows: int, copies: int) -> Work:
@@ -82,6 +84,21 @@ def gather(rows: int, copies: int) -> Work:
     several = [_random(8192, WIDTH) for _ in range(copies)]
     return Work("gather of rows", rows * WIDTH * 4, [lambda x=x: gather_rows.on_device(x, at) for x in several],
                 "torch", [lambda x=x: x.index_select(0, at) for x in several])
+
+
+def sweep(limits: Ceilings) -> Iterator[tuple[str, Callable[[], Result]]]:
+    """Shapes of a program of rope_write."""
+    for kind in (torch.bfloat16, torch.float8_e4m3fn):
+        for rows, copies in ((8192, 5), (64, 20)):
+            for shape in (rope_write.Shape(heads, warps) for heads in (4, 8, 16, 32) for warps in (1, 2, 4, 8)):
+                def measured(
+                    kind: torch.dtype = kind, rows: int = rows, copies: int = copies, shape: rope_write.Shape = shape
+                ) -> Result:
+                    work = rotation(rows, copies, kind, shape)
+                    return Result(f"{work.name}, {rows} rows, {shape.heads} heads {shape.warps} warps",
+                                  graph_us(work.calls), work.bytes / limits.copy * 1e6)
+
+                yield f"{kind} {rows}", measured
 
 
 def results(limits: Ceilings) -> Iterator[tuple[str, Callable[[], Result]]]:
@@ -98,10 +115,12 @@ def results(limits: Ceilings) -> Iterator[tuple[str, Callable[[], Result]]]:
 
 
 def main() -> None:
-    args = options(__doc__, "kernels_rows").parse_args()
+    parser = options(__doc__, "kernels_rows")
+    parser.add_argument("--sweep", action="store_true", help="shapes of programs")
+    args = parser.parse_args()
     limits = ceilings()
     record = Record.begin("kernels_rows", limits, args)
-    for name, measured in results(limits):
+    for name, measured in sweep(limits) if args.sweep else results(limits):
         if args.only in name and not record.add(measured):
             return
 
