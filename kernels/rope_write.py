@@ -265,10 +265,14 @@ def _rope_write(
         there = there & owned & known
     paired = there & (i < HALF)
     source = qkv + token * (Q_HEADS + 2 * KV_HEADS) * DIM + head * DIM
-    first = i * 2 if INTERLEAVED else i
-    second = first + 1 if INTERLEAVED else i + HALF
-    a = tl.load(source + first, mask=paired, other=0.0).to(tl.float32)
-    b = tl.load(source + second, mask=paired, other=0.0).to(tl.float32)
+    both = tl.arange(0, 2 * BLOCK)[None, :]
+    if INTERLEAVED:
+        # Read and written as they lie, and taken apart in registers: 16 bytes at a time.
+        together = tl.load(source + both, mask=there & (both < 2 * HALF), other=0.0).to(tl.float32)
+        a, b = tl.split(tl.reshape(together, (HEADS, BLOCK, 2)))
+    else:
+        a = tl.load(source + i, mask=paired, other=0.0).to(tl.float32)
+        b = tl.load(source + i + HALF, mask=paired, other=0.0).to(tl.float32)
     j = 2 * HALF + tl.arange(0, REST)[None, :]
     left = there & (j < DIM)
     rest = tl.zeros((HEADS, REST), tl.float32)
@@ -278,6 +282,8 @@ def _rope_write(
     if NORM:
         query = head < Q_HEADS
         scale = _head_scale(a, b, rest, eps, DIM)
+        first = i * 2 if INTERLEAVED else i
+        second = i * 2 + 1 if INTERLEAVED else i + HALF
         a = tl.where(rotating, a * scale * _weights(q_norm, k_norm, first, i < HALF, query), a)
         b = tl.where(rotating, b * scale * _weights(q_norm, k_norm, second, i < HALF, query), b)
         rest = tl.where(rotating, rest * scale * _weights(q_norm, k_norm, j, j < DIM, query), rest)
@@ -291,8 +297,13 @@ def _rope_write(
         factor = _put_scales(k_scale, v_scale, head, a, b, rest, at, slot, page, there, LIMIT, Q_HEADS, KV_HEADS)
     kv_at = at * KV_HEADS * page * DIM + slot * DIM
     q_at = token * Q_HEADS * DIM
-    _put(q, k, v, head, first, paired, a, factor, q_at, kv_at, stride, Q_HEADS, KV_HEADS, DIM)
-    _put(q, k, v, head, second, paired, b, factor, q_at, kv_at, stride, Q_HEADS, KV_HEADS, DIM)
+    if INTERLEAVED:
+        together = tl.reshape(tl.join(a, b), (HEADS, 2 * BLOCK))
+        inside = there & (both < 2 * HALF)
+        _put(q, k, v, head, both, inside, together, factor, q_at, kv_at, stride, Q_HEADS, KV_HEADS, DIM)
+    else:
+        _put(q, k, v, head, i, paired, a, factor, q_at, kv_at, stride, Q_HEADS, KV_HEADS, DIM)
+        _put(q, k, v, head, i + HALF, paired, b, factor, q_at, kv_at, stride, Q_HEADS, KV_HEADS, DIM)
     if 2 * HALF < DIM:
         _put(q, k, v, head, j, left, rest, factor, q_at, kv_at, stride, Q_HEADS, KV_HEADS, DIM)
 

@@ -35,6 +35,6 @@ CASES = (
     _case("gather_rows", gather_rows._gather, {"BLOCKS": 1, "CHECKED": False, "BLOCK": gather_rows.BLOCK}, 4, ("x",)),
     _case("copy_slots", copy_slots._copy, {"CHECKED": False, "BLOCK": copy_slots.BLOCK}, 4, ()),
     _page(True), _page(False),
-    _rope("halves"), _rope("norm", NORM=True), _rope("interleaved", (), INTERLEAVED=True),
+    _rope("halves"), _rope("norm", NORM=True), _rope("interleaved", INTERLEAVED=True),
     _rope("e4m3", kv="fp8e4nv", LIMIT=448.0), _rope("int8", kv="i8", LIMIT=127.0), _rope("checked", CHECKED=True),
 )
