@@ -10,7 +10,7 @@ from . import charset
 from .charset import Ranges
 from .errors import ConstraintTooLarge, InvalidConstraint, UnsupportedKeyword
 from .limits import Limits
-from .unicode_sets import property_set
+from .unicode_tables import property_set, is_script
 
 
 @dataclass(frozen=True, slots=True)
@@ -275,7 +275,8 @@ class _Parser:
         name = self._text[self._at + 1:end]
         members = property_set(name)
         if members is None:
-            raise self._unsupported("\\p", f"the Unicode property {name!r}", start)
+            known = f" (write \\p{{Script={name}}})" if is_script(name) else ""
+            raise self._unsupported("\\p", f"the Unicode property {name!r}{known}", start)
         self._at = end + 1
         members = self._cased(members)
         return members if symbol == "p" else charset.complement(members)

@@ -84,6 +84,8 @@ SEARCHED = [
     ("(?i)^a(?-i:b)c$", ["AbC"], ["aBc"]),
     ("^\\p{Lu}\\p{L}*$", ["\u00c9t\u00e9", "A"], ["\u00e9t\u00e9", "A1"]),
     ("^[\\p{Nd}\\P{ASCII}]+$", ["1\u00e9", "\u0661"], ["a"]),
+    ("^\\p{Script=Greek}+\\p{sc=Hani}\\p{scx=Hira}$", ["\u03b1\u03c9\u6f22\u30fc"], ["a\u6f22\u30fc", "\u03b1\u6f22a"]),
+    ("^\\p{Emoji_Presentation}\\p{ID_Start}\\P{Alphabetic}$", ["\U0001f34ex1"], ["xx1", "\U0001f34e11"]),
     ("^\\p{gc=Decimal_Number}\\p{White_Space}\\p{Uppercase}$", ["1 A"], ["1 a", "11A"]),
 ]
 
@@ -114,6 +116,7 @@ REFUSED = [
     ("(?<=a$)b", UnsupportedKeyword, "column 1"),
     ("(?=(?<=a)b)b", UnsupportedKeyword, "column 1"),
     ("\\p{Greek}", UnsupportedKeyword, "column 1"),
+    ("\\p{Script=Elvish}", UnsupportedKeyword, "column 1"),
     ("\\p{L", InvalidConstraint, "column 1"),
     ("(?m:a)", UnsupportedKeyword, "column 1"),
     ("(?i-i:a)", InvalidConstraint, "column 1"),
