@@ -41,3 +41,17 @@ def test_no_stretch_is_no_change() -> None:
     for scaling in (Llama3(1.0, 8192), Yarn(1.0, 8192)):
         for ours, plain in zip(rope_table(99, 64, 1e4, scaling), rope_table(99, 64, 1e4), strict=True):
             torch.testing.assert_close(ours, plain)
+
+
+@pytest.mark.parametrize(("scaling", "theta", "pairs", "expected"), [
+    (Llama3(8.0, 8192), 5e5, [1, 28, 30, 33, 36, 63],
+     [8.146172166e-01, 3.211446106e-03, 1.371893683e-03, 3.126936499e-04, 7.784655463e-05, 3.068925878e-07]),
+    (Yarn(4.0, 4096), 1e6, [1, 18, 24, 28, 31, 63],
+     [8.058422208e-01, 1.625707373e-02, 3.046015510e-03, 8.892652113e-04, 3.102344635e-04, 3.102344408e-07]),
+])
+def test_frequencies_are_those_of_transformers(
+    scaling: Scaling, theta: float, pairs: list[int], expected: list[float]
+) -> None:
+    """As transformers 5.24 computes them for heads of 128; below, within and above the ramp of each."""
+    frequencies, _ = scaling.applied(1.0 / theta ** (torch.arange(0, 128, 2).float() / 128), theta)
+    torch.testing.assert_close(frequencies[pairs], torch.tensor(expected), rtol=1e-6, atol=0)
