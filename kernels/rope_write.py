@@ -25,9 +25,10 @@ from .base import FLOATS, Implementation, KernelError
 from .checked import require
 from .compiled import address, bfloats, floats, inner, ints, kernel, load, longs, rounded
 from .jit import Arg, constexpr, jit, next_power_of_2, tl
-from .kv_codes import LIMITS, coded, encode, factors
+from .kv_codes import LIMITS, encode
 from .layout import Batch
 from .rope_scaling import Scaling
+from .write_heads import put_heads, put_scales
 
 MANY_TOKENS = 1024
 
@@ -208,39 +209,6 @@ def _weights(q_norm: Arg, k_norm: Arg, at: Arg, inside: Arg, query: Arg) -> Arg:
 
 
 @jit
-def _put(
-    q: Arg, k: Arg, v: Arg, head: Arg, at: Arg, inside: Arg, value: Arg, factor: Arg, q_at: Arg, kv_at: Arg,
-    stride: Arg, Q_HEADS: constexpr, KV_HEADS: constexpr, DIM: constexpr,
-) -> None:
-    """Values of heads to where they belong: queries, pages of keys, pages of values. stride: page * head_dim."""
-    to_q = head < Q_HEADS
-    to_k = (head >= Q_HEADS) & (head < Q_HEADS + KV_HEADS)
-    to_v = (head >= Q_HEADS + KV_HEADS) & (head < Q_HEADS + 2 * KV_HEADS)
-    tl.store(q + q_at + head * DIM + at, value, mask=to_q & inside)
-    kept = value
-    if factor is not None:
-        kept = coded(value * factor, k.dtype.element_ty)
-    tl.store(k + kv_at + (head - Q_HEADS) * stride + at, kept, mask=to_k & inside)
-    tl.store(v + kv_at + (head - Q_HEADS - KV_HEADS) * stride + at, kept, mask=to_v & inside)
-
-
-@jit
-def _put_scales(
-    k_scale: Arg, v_scale: Arg, head: Arg, a: Arg, b: Arg, rest: Arg, at: Arg, slot: Arg, page: Arg, there: Arg,
-    LIMIT: constexpr, Q_HEADS: constexpr, KV_HEADS: constexpr,
-) -> Arg:
-    """Writes the scale of each key's and value's head; returns what values are multiplied with, [HEADS, 1]."""
-    best = tl.maximum(tl.max(tl.abs(a), 1), tl.maximum(tl.max(tl.abs(b), 1), tl.max(tl.abs(rest), 1)))[:, None]
-    scale, factor = factors(best, LIMIT)
-    place = (at * KV_HEADS + head - Q_HEADS) * page + slot
-    to_k = there & (head >= Q_HEADS) & (head < Q_HEADS + KV_HEADS)
-    to_v = there & (head >= Q_HEADS + KV_HEADS) & (head < Q_HEADS + 2 * KV_HEADS)
-    tl.store(k_scale + place, scale, mask=to_k)
-    tl.store(v_scale + place - KV_HEADS * page, scale, mask=to_v)
-    return factor
-
-
-@jit
 def _rope_write(
     qkv: Arg, cos: Arg, sin: Arg, k: Arg, v: Arg, k_scale: Arg, v_scale: Arg, q: Arg, positions: Arg, rows: Arg,
     tables: Arg, q_norm: Arg, k_norm: Arg, error: Arg, page: Arg, width: Arg, eps: Arg, context: Arg, pages: Arg,
@@ -292,20 +260,17 @@ def _rope_write(
     # By name: every variant rounds the same of the two products, whatever the batch.
     a, b = tl.fma(a, c, -(b * s)), tl.fma(b, c, a * s)
     slot, stride = position % page, page * DIM
-    factor = None
-    if LIMIT > 0:
-        factor = _put_scales(k_scale, v_scale, head, a, b, rest, at, slot, page, there, LIMIT, Q_HEADS, KV_HEADS)
     kv_at = at * KV_HEADS * page * DIM + slot * DIM
     q_at = token * Q_HEADS * DIM
-    if INTERLEAVED:
-        together = tl.reshape(tl.join(a, b), (HEADS, 2 * BLOCK))
-        inside = there & (both < 2 * HALF)
-        _put(q, k, v, head, both, inside, together, factor, q_at, kv_at, stride, Q_HEADS, KV_HEADS, DIM)
+    factor = None
+    if (tl.program_id(1) + 1) * HEADS <= Q_HEADS:
+        put_heads(q, k, v, head, there, a, b, rest, None, q_at, kv_at, stride, True, Q_HEADS, KV_HEADS, DIM, HALF,
+                  HEADS, BLOCK, REST, INTERLEAVED)
     else:
-        _put(q, k, v, head, i, paired, a, factor, q_at, kv_at, stride, Q_HEADS, KV_HEADS, DIM)
-        _put(q, k, v, head, i + HALF, paired, b, factor, q_at, kv_at, stride, Q_HEADS, KV_HEADS, DIM)
-    if 2 * HALF < DIM:
-        _put(q, k, v, head, j, left, rest, factor, q_at, kv_at, stride, Q_HEADS, KV_HEADS, DIM)
+        if LIMIT > 0:
+            factor = put_scales(k_scale, v_scale, head, a, b, rest, at, slot, page, there, LIMIT, Q_HEADS, KV_HEADS)
+        put_heads(q, k, v, head, there, a, b, rest, factor, q_at, kv_at, stride, False, Q_HEADS, KV_HEADS, DIM, HALF,
+                  HEADS, BLOCK, REST, INTERLEAVED)
 
 
 def on_device(

@@ -90,7 +90,7 @@ def sweep(limits: Ceilings) -> Iterator[tuple[str, Callable[[], Result]]]:
     """Shapes of a program of rope_write."""
     for kind in (torch.bfloat16, torch.float8_e4m3fn):
         for rows, copies in ((8192, 5), (64, 20)):
-            for shape in (rope_write.Shape(heads, warps) for heads in (4, 8, 16, 32) for warps in (1, 2, 4, 8)):
+            for shape in (rope_write.Shape(heads, warps) for heads in (8, 16, 32) for warps in (1, 2, 4, 8)):
                 def measured(
                     kind: torch.dtype = kind, rows: int = rows, copies: int = copies, shape: rope_write.Shape = shape
                 ) -> Result:

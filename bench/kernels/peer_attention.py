@@ -1,8 +1,8 @@
 """Paged attention of others, where they are installed: the same pages, rows and rotation, planned outside of the time.
 
-FlashInfer (its wheel and apache-tvm-ffi; the first call builds its kernels): decode with and without tensor cores, one
-wrapper for each level of a tree, prefill with the FA2 and the FA3 template; the fastest of each is taken. torch: cuDNN,
-FlashAttention and FlexAttention on dense keys.
+FlashInfer (its wheel and apache-tvm-ffi; the first call of a template builds it, minutes for FA3): decode, prefill, and
+a cascade of one wrapper for each level of a tree, each with the FA2 and the FA3 template; the fastest is taken. torch:
+cuDNN, FlashAttention and FlexAttention on dense keys.
 """
 
 from __future__ import annotations
@@ -102,13 +102,15 @@ def flashinfer(copies: Sequence[Paged]) -> Peer | None:
 
 def _ways(case: Paged) -> Iterator[tuple[str, Callable[[Paged], Call]]]:
     if len(case.levels) > 1:
-        yield "cascade", _cascade
+        yield "cascade fa3", lambda copy: _cascade(copy, "fa3")
+        yield "cascade fa2", lambda copy: _cascade(copy, "fa2")
     elif case.tokens > 1:
         yield "prefill fa3", lambda copy: _prefill(copy, "fa3")
         yield "prefill fa2", lambda copy: _prefill(copy, "fa2")
     else:
-        yield "decode, tensor cores", lambda copy: _decode(copy, True)
-        yield "decode", lambda copy: _decode(copy, False)
+        yield "decode fa3", lambda copy: _decode(copy, "fa3")
+        yield "decode fa2", lambda copy: _decode(copy, "fa2")
+        yield "decode without tensor cores", lambda copy: _decode(copy, "")
 
 
 def _ints(values: Sequence[int]) -> torch.Tensor:
@@ -124,12 +126,13 @@ def _workspace() -> torch.Tensor:
     return torch.zeros(WORKSPACE, dtype=torch.uint8, device="cuda")
 
 
-def _decode(copy: Paged, tensor_cores: bool) -> Call:
+def _decode(copy: Paged, backend: str) -> Call:
+    """backend: "" to run without tensor cores."""
     from flashinfer import BatchDecodeWithPagedKVCacheWrapper
 
     level = copy.levels[0]
-    options: dict[str, Any] = {"backend": "fa2"} if tensor_cores else {}
-    wrapper = BatchDecodeWithPagedKVCacheWrapper(_workspace(), "HND", use_tensor_cores=tensor_cores, **options)
+    options: dict[str, Any] = {"backend": backend} if backend else {}
+    wrapper = BatchDecodeWithPagedKVCacheWrapper(_workspace(), "HND", use_tensor_cores=bool(backend), **options)
     wrapper.plan(_ints(level.pages), level.indices, _ints(level.last), *_shape(copy), q_data_type=copy.q.dtype,
                  kv_data_type=copy.k.dtype)
     return lambda: wrapper.run(copy.q, (copy.k, copy.v))
@@ -146,12 +149,12 @@ def _prefill(copy: Paged, backend: str) -> Call:
     return lambda: wrapper.run(copy.q, (copy.k, copy.v))
 
 
-def _cascade(copy: Paged) -> Call:
+def _cascade(copy: Paged, backend: str) -> Call:
     from flashinfer import MultiLevelCascadeAttentionWrapper
 
     wrapper = MultiLevelCascadeAttentionWrapper(len(copy.levels), _workspace(), "HND")
     for part in wrapper._batch_prefill_wrappers:
-        part._backend = "fa2"  # the template that its own choice would build first takes minutes
+        part._backend = backend  # the wrapper has no argument for it
     wrapper.plan([_ints(level.rows) for level in copy.levels], [_ints(level.pages) for level in copy.levels],
                  [level.indices for level in copy.levels], [_ints(level.last) for level in copy.levels], *_shape(copy),
                  q_data_type=copy.q.dtype, kv_data_type=copy.k.dtype)
