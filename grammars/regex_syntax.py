@@ -10,7 +10,7 @@ from . import charset
 from .charset import Ranges
 from .errors import ConstraintTooLarge, InvalidConstraint, UnsupportedKeyword
 from .limits import Limits
-from .unicode_tables import property_set, is_script
+from .unicode_tables import is_script, property_set
 
 
 @dataclass(frozen=True, slots=True)
