@@ -14,6 +14,8 @@ from .jit import kernel
 
 NODES, KEYS, SETS, FULL = 0, 1, 2, 3  # slots of `counts`
 PARENT, RETURN, REGISTER, DEPTH, USED = 0, 1, 2, 3, 4  # columns of `nodes`
+# columns of `sets`, after the parent set and the key: what closing.py remembers, and what members.py knows of the set
+STARTS, SPENT, FOUND, AMOUNT, MET, DECLARED, KIND_OF, NEXT_COST = 2, 3, 4, 5, 6, 7, 8, 9
 
 _table = types.int32[:, ::1]
 _slots = types.int32[::1]
@@ -73,7 +75,7 @@ def find_pair(table, slots, first, second):  # type: ignore[no-untyped-def]
 def intern_pair(arena, which, first, second):  # type: ignore[no-untyped-def]
     """The number of a key (parent key, byte) or of a set (parent set, key); 0 when the arena is full.
 
-    The third column: the length of a key; of a set, what closing.py remembers, -1 before.
+    The third column of a key: its length. What is remembered of a set is -1 before.
     """
     counts = arena[7]
     if which == KEYS:
@@ -94,7 +96,11 @@ def intern_pair(arena, which, first, second):  # type: ignore[no-untyped-def]
     counts[which] = k + 1
     table[k, 0] = first
     table[k, 1] = second
-    table[k, 2] = table[first, 2] + 1 if which == KEYS else -1
+    if which == KEYS:
+        table[k, 2] = table[first, 2] + 1
+    else:
+        for c in range(STARTS, table.shape[1]):
+            table[k, c] = -1
     slots[at] = k
     return _i8(k)
 
@@ -136,7 +142,7 @@ class Arena:
         """Forgets everything. Legal only when no configuration lives."""
         size = min(self._first, self._limit)
         counts = np.array([1, 2, 1, 0], np.int64)  # key 1 is the empty key
-        self.kernel = (*self._nodes(size), *self._pairs(size), *self._pairs(size), counts)
+        self.kernel = (*self._nodes(size), *self._pairs(size), *self._pairs(size, NEXT_COST + 1), counts)
         self.kernel[3][1] = (0, 0, 0)
 
     @staticmethod
@@ -144,8 +150,8 @@ class Arena:
         return np.zeros((size, 5), np.int32), np.zeros(size, np.int64), np.zeros(4 * size, np.int32)
 
     @staticmethod
-    def _pairs(size: int) -> tuple[np.ndarray, np.ndarray]:
-        return np.zeros((size, 3), np.int32), np.zeros(4 * size, np.int32)
+    def _pairs(size: int, columns: int = 3) -> tuple[np.ndarray, np.ndarray]:
+        return np.zeros((size, columns), np.int32), np.zeros(4 * size, np.int32)
 
     def mark(self) -> tuple[int, int, int]:
         """Where the arena stands, for `undo_to`."""
@@ -167,7 +173,7 @@ class Arena:
         new_nodes[: nodes.shape[0]], new_costs[: costs.shape[0]] = nodes, costs
         new_keys, key_slots = self._pairs(size)
         new_keys[: keys.shape[0]] = keys
-        new_sets, set_slots = self._pairs(size)
+        new_sets, set_slots = self._pairs(size, NEXT_COST + 1)
         new_sets[: sets.shape[0]] = sets
         counts = counts.copy()
         counts[FULL] = 0

@@ -139,7 +139,7 @@ class Bodies:
         below: the state in the frame to which it may return, -1 for none.
         """
         states = self._named.states
-        if exact and states[state, KIND] == DISTINCT:
+        if exact and states[state, KIND] >= DISTINCT:
             return None
         if not states[state, FINAL]:
             below = -1

@@ -79,7 +79,7 @@ def borders(tables, state, returning):  # type: ignore[no-untyped-def]
     states = tables[2]
     if (states[state, FINAL] == 1 and returning == 0) or states[state, CALLS] < states[state, CALLS_END]:
         return True
-    return states[state, KIND] == DISTINCT and tables[3][states[state, RULE], TIGHT] == 1
+    return states[state, KIND] >= DISTINCT and tables[3][states[state, RULE], TIGHT] >= 1
 
 
 @kernel(_i8(TABLES_TYPE, _i8, _i8, _i4, _i4, _i4))

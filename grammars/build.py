@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from .dfa import Dfa, explore, overlay
-from .ir import COUNT, NOTHING, Call, Counter, Order, Rule, pack_edges
+from .ir import COUNT, NOTHING, Call, Counter, Members, Order, Rule, pack_edges
 from .limits import Meter
 from .utf8 import ByteDfa
 
@@ -41,8 +41,8 @@ class RuleBuilder:
             source = follower
         return source
 
-    def call(self, source: int, rule: int, target: int) -> None:
-        self._calls.append(Call(source, rule, target))
+    def call(self, source: int, rule: int, target: int, action: int = NOTHING) -> None:
+        self._calls.append(Call(source, rule, target, action))
 
     def final(self, state: int) -> None:
         self._finals.add(state)
@@ -59,7 +59,7 @@ class RuleBuilder:
             self._edges += [(source, low, high, numbers[target], action) for low, high, target in row]
         return numbers
 
-    def finish(self, register: Counter | Order | None = None) -> Rule:
+    def finish(self, register: Counter | Order | Members | None = None) -> Rule:
         """The rule without states that are not reached or reach no end; calls are taken to return."""
         edges, calls = self._edges, self._calls
         forward: list[list[int]] = [[] for _ in range(self._states)]

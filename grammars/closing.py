@@ -1,123 +1,36 @@
 """How far a running frame is from its end, with the free keys it holds: law 4 while generating.
 
 Where no free key was written the answer is a table entry. Where some were, another key must still exist, and the
-shortest may be used: then the shortest unused one is searched along the tree of used keys.
+shortest may be used: then the shortest unused one is searched along the tree of used keys. Objects in any order:
+members.py.
 """
 
 from __future__ import annotations
 
 from numba import types
 
-from .arena import ARENA_TYPE, find_pair
-from .ir import CLOSE_KEY, OPEN_KEY
+from .arena import ARENA_TYPE
+from .ir import OPEN_KEY
 from .jit import kernel
+from .members import members_remaining
+from .new_keys import new_key
 from .tables import (
     BASE,
-    CALLS,
-    CALLS_END,
     DISTINCT,
     EDGES,
     EDGES_END,
     FAR,
     KIND,
     LOW,
+    MEMBERS,
     PLAIN,
     RULE,
     TABLES_TYPE,
     column,
-    contains,
 )
 
 _i8 = types.int64
 _FAR = FAR
-
-
-@kernel(types.boolean(ARENA_TYPE, _i8, _i8))
-def _begins_used(arena, keys, prefix):  # type: ignore[no-untyped-def]
-    """Whether some key of the set begins with, or is, `prefix`. A key's number exceeds those of its prefixes."""
-    pairs, sets = arena[3], arena[5]
-    while keys > 0:
-        key = sets[keys, 1]
-        while key > prefix:
-            key = pairs[key, 0]
-        if key == prefix:
-            return True
-        keys = _i8(sets[keys, 0])
-    return False
-
-
-@kernel(_i8(TABLES_TYPE, _i8, _i8))
-def _after_key(tables, state, low):  # type: ignore[no-untyped-def]
-    """Bytes from the end of a key on, without another free key where that is possible."""
-    base = tables[2][state, BASE]
-    alone = tables[7][base + low + 1]
-    return _i8(alone if alone < _FAR else tables[7][base + low])
-
-
-@kernel(_i8(TABLES_TYPE, ARENA_TYPE, _i8, _i8, _i8, _i8))
-def _leave(tables, arena, state, key, keys, low):  # type: ignore[no-untyped-def]
-    """Bytes to the frame's end when the very next byte leaves the tree of used keys: ends the key, or makes it new."""
-    classes, go, states, edges, distance, single = (
-        tables[0], tables[1], tables[2], tables[5], tables[7], tables[9])
-    best = _i8(_FAR)
-    used = contains(arena, keys, key)
-    for byte in range(256):
-        entry = go[state, classes[byte]]
-        if entry == -1 or single[byte] == 0:
-            continue
-        target = entry
-        if entry <= -2:
-            target = edges[-2 - entry, 1]
-            if edges[-2 - entry, 2] == CLOSE_KEY:
-                if not used:
-                    best = min(best, 1 + _after_key(tables, target, low))
-                continue
-        cost = 1 + distance[states[target, BASE] + low]
-        if cost < best:
-            child = find_pair(arena[3], arena[4], key, byte)
-            if child == 0 or not _begins_used(arena, keys, child):
-                best = _i8(cost)
-    return best
-
-
-@kernel(_i8(TABLES_TYPE, ARENA_TYPE, _i8, _i8, _i8, _i8))
-def _new_key(tables, arena, state, key, keys, low):  # type: ignore[no-untyped-def]
-    """Bytes to the frame's end from `state` inside the key `key`, by the shortest way that gives no used key."""
-    classes, go, states, edges, single = tables[0], tables[1], tables[2], tables[5], tables[9]
-    pairs, sets = arena[3], arena[5]
-    if not _begins_used(arena, keys, key):
-        return _i8(tables[7][states[state, BASE] + low])
-    best = _leave(tables, arena, state, key, keys, low)
-    rest = keys
-    while rest > 0:
-        length = 0
-        at = sets[rest, 1]
-        while at > key:
-            length += 1
-            at = pairs[at, 0]
-        if at == key and length > 0:
-            here = state
-            for k in range(1, length + 1):
-                # A byte brings the end nearer by one at most: once this way cannot win, no longer one along it can.
-                if k - 1 + tables[7][states[here, BASE] + low] >= best:
-                    break
-                at = sets[rest, 1]
-                for _ in range(length - k):
-                    at = pairs[at, 0]
-                if states[here, CALLS] < states[here, CALLS_END]:
-                    best = min(best, k - 1 + tables[7][states[here, BASE] + low])  # a called key body: presumed endless
-                    break
-                entry = go[here, classes[pairs[at, 1]]]
-                if entry <= -2:
-                    entry = edges[-2 - entry, 1] if edges[-2 - entry, 2] != CLOSE_KEY else -1
-                if entry == -1 or single[pairs[at, 1]] == 0:
-                    break
-                here = _i8(entry)
-                best = min(best, k + _leave(tables, arena, here, _i8(at), keys, low))
-        rest = _i8(sets[rest, 0])
-    if states[state, CALLS] < states[state, CALLS_END]:
-        best = min(best, _i8(tables[7][states[state, BASE] + low]))
-    return best
 
 
 @kernel(_i8(TABLES_TYPE, ARENA_TYPE, _i8, _i8, _i8))
@@ -130,7 +43,7 @@ def _open_new_key(tables, arena, rule, keys, low):  # type: ignore[no-untyped-de
     for e in range(tables[3][rule, EDGES], tables[3][rule, EDGES_END]):
         if edges[e, 2] == OPEN_KEY and edges[e, 1] != last:
             last = _i8(edges[e, 1])
-            cost = _new_key(tables, arena, _i8(edges[e, 1]), _i8(1), keys, low)
+            cost = new_key(tables, arena, _i8(edges[e, 1]), _i8(1), keys, low)
             if cost < _FAR:
                 worst = max(worst, cost)
     cost = worst if worst >= 0 else _i8(_FAR)
@@ -147,12 +60,14 @@ def remaining(tables, arena, state, register, key, exact):  # type: ignore[no-un
     base = _i8(tables[2][state, BASE])
     if tables[2][state, KIND] == PLAIN:
         return _i8(tables[7][base])
+    if tables[2][state, KIND] == MEMBERS:
+        return members_remaining(tables, arena, state, register, key, exact)
     rule = _i8(tables[2][state, RULE])
     low = _i8(tables[3][rule, LOW])
     if exact == 0 or tables[2][state, KIND] != DISTINCT or register <= low:
         return _i8(tables[7][base + column(tables, state, register)])
     if key > 0:
-        return _new_key(tables, arena, state, key, register - low, low)
+        return new_key(tables, arena, state, key, register - low, low)
     alone = _i8(tables[7][base + low + 1])
     way = _i8(tables[7][base + low + 2])
     if way >= _FAR:

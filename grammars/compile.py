@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from .build import RuleBuilder
 from .choices import choices_dfa
-from .constraint import AnyObject, Choices, Constraint, Content, Gbnf, JsonSchema, Lark, Regex, Spacing, Tags
+from .constraint import AnyObject, Choices, Constraint, Content, Gbnf, JsonSchema, Lark, Order, Regex, Spacing, Tags
 from .context_free import compile_rules
 from .dfa import Dfa
 from .document import Document
@@ -69,7 +69,7 @@ def _json_schema(constraint: JsonSchema, meter: Meter) -> Grammar:
                       annotated=constraint.format == "annotation")
     for one in ignored:
         meaning.note(one.note)
-    return _schema(meaning, constraint.spacing, meter)
+    return _schema(meaning, constraint.spacing, meter, constraint.order)
 
 
 def _document(schema: JsonValue) -> Document:
@@ -78,11 +78,11 @@ def _document(schema: JsonValue) -> Document:
     return Document(schema)
 
 
-def _schema(meaning: Meaning, spacing: Spacing, meter: Meter) -> Grammar:
-    planner = Planner(meaning, meter, spacing)
+def _schema(meaning: Meaning, spacing: Spacing, meter: Meter, order: Order = "schema") -> Grammar:
+    planner = Planner(meaning, meter, spacing, order)
     root = planner.plan(("#",), "#")
     planner.settle(root)
-    rules, start = Emitter(meter, spacing).emit(root)
+    rules, start = Emitter(meter, spacing, order).emit(root)
     return Grammar(rules, start, meaning.notes)
 
 

@@ -17,7 +17,7 @@ from .ir import Grammar
 from .matcher import Matcher
 from .rows import MaskTable, Row
 from .signature import Key, Signatures
-from .tables import DISTINCT, KIND, RULE, WIDEST, Layout
+from .tables import DISTINCT, KIND, MEMBERS, RULE, WIDEST, Layout
 from .vocabulary import Vocabulary
 
 _FINISHED = 1 << 14  # masks remembered by signature
@@ -50,8 +50,9 @@ class CompiledGrammar:
         self._layout = Layout(grammar, self._limits.states, self._limits.distances)
         self.tables = compile_tables(grammar, self._layout, vocabulary.single)
         self._signatures = Signatures(self.tables, self._layout, vocabulary.longest)
-        distinct = self.tables.rules[self.tables.states[self._layout.offsets, KIND] == DISTINCT]
+        distinct = self.tables.rules[self.tables.states[self._layout.offsets, KIND] >= DISTINCT]
         self._widest = int(distinct[:, WIDEST].max(initial=0))
+        self._unordered = bool((self.tables.states[:, KIND] == MEMBERS).any())
         self._lock = threading.RLock()
         self._depths: dict[Key, list[int]] = {}
         self._masks: OrderedDict[Key, _Mask] = OrderedDict()
@@ -112,10 +113,10 @@ class CompiledGrammar:
 
     def _mask(self, explorer: Explorer, configuration: Configuration) -> _Mask:
         """The finished mask of the configuration's signature, its row pinned; walked when it is new or evicted."""
-        near = self._signatures.near(configuration)
+        near = self._signatures.near(configuration, explorer)
         costs = explorer.costs(configuration)
         for looked in self._depths.get(near, ()):
-            key = self._signatures.whole(configuration, explorer.nodes, costs, looked)
+            key = self._signatures.whole(configuration, explorer, costs, looked)
             mask = self._masks.get((looked, key))
             if mask is not None and mask.row.index >= 0:
                 self._masks.move_to_end((looked, key))
@@ -126,7 +127,7 @@ class CompiledGrammar:
         depths = self._depths.setdefault(near, [])
         if walked.looked not in depths:
             depths.append(walked.looked)
-        key = self._signatures.whole(configuration, explorer.nodes, costs, walked.looked)
+        key = self._signatures.whole(configuration, explorer, costs, walked.looked)
         self._masks[walked.looked, key] = mask
         if len(self._masks) > _FINISHED:
             self._masks.popitem(last=False)
@@ -145,9 +146,10 @@ class CompiledGrammar:
         if row is not None and row.index >= 0:
             self.table.pin(row)
             return row
-        walked = explorer.walk(configuration, budget - 1, exact=configuration.used)
+        exact = configuration.used or self._unordered
+        walked = explorer.walk(configuration, budget - 1, exact=exact)
         words = walked.words
-        if not configuration.used:
+        if not exact:
             explorer.strike(configuration, words, walked.marked, budget - 1)
         if configuration.distance == 0:
             words |= self.vocabulary.stop_words

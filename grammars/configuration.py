@@ -15,6 +15,7 @@ from .body_walk import read_body
 from .context import ARENA, ROOM, TABLES, TRIE, Context
 from .errors import ConstraintTooLarge
 from .masking import strike, walk
+from .members import class_of
 from .rows import Row
 from .slicing import SlicedWalk
 from .stretches import LOOKED, MARKED, REPORT, SLOTS, WORST
@@ -132,7 +133,7 @@ class Explorer:
         self._row = np.zeros(vocabulary.words, np.uint32)
         self._offsets, self._crossed = (np.zeros(vocabulary.longest + 3, np.int64) for _ in range(2))
         self._sliced: SlicedWalk | None = None
-        if not (tables.states[:, KIND] == DISTINCT).any():
+        if not (tables.states[:, KIND] >= DISTINCT).any():
             self._sliced = SlicedWalk(self._tables, vocabulary, self._queue, self._offsets, self._crossed,
                                       self._stretches)
         self._threads[0] = (start, 0, 0, 0, 0)
@@ -156,6 +157,11 @@ class Explorer:
         with self._lock:
             count = self._load(configuration.threads)
             return [int(nearest(self._tables, self._arena.kernel, self._threads, k, k + 1, 0)) for k in range(count)]
+
+    def class_of(self, state: int, register: int) -> int:
+        """What a mask depends on of the register of an object in any order, the written keys themselves aside."""
+        with self._lock:
+            return int(class_of(self._tables, self._arena.kernel, state, register))
 
     def longest_key(self) -> int:
         """Bytes of the longest free key written so far, at least."""

@@ -11,17 +11,19 @@ import msgspec
 
 Spacing = Literal["compact", "spaced", "indented"]
 Formats = Literal["assertion", "annotation"]
+Order = Literal["schema", "any"]
 
 
 class JsonSchema(msgspec.Struct, frozen=True, tag="json_schema"):
     """schema: the schema as JSON text, meaning what the standard says. spacing: compact `{"a":1}`, spaced `{"a": 1}`,
     or indented by two spaces. strict_keywords: refuse keywords outside the standard instead of noting them. format:
-    whether the standard's formats are enforced."""
+    whether the standard's formats are enforced. order: of the keys of objects, as the schema declares them or any."""
 
     schema: str
     spacing: Spacing = "compact"
     strict_keywords: bool = False
     format: Formats = "assertion"
+    order: Order = "schema"
 
 
 class AnyObject(msgspec.Struct, frozen=True, tag="json_object"):

@@ -20,6 +20,7 @@ from .errors import MissingByte, Unsatisfiable
 from .finishing import finish
 from .ir import CLOSE_KEY, KEY, NOTHING, OPEN_KEY, Grammar
 from .jit import kernel
+from .member_costs import MembersProblem
 from .tables import (
     COUNTER,
     DISTINCT,
@@ -27,6 +28,7 @@ from .tables import (
     HIGH,
     KIND,
     LOW,
+    MEMBERS,
     NEXT,
     PLATEAU,
     Layout,
@@ -117,12 +119,15 @@ class _RuleProblem:
         self.finals[list(rule.finals)] = 1
         low = int(self.bounds[LOW])
         following = tables.next_required[self.bounds[NEXT]: self.bounds[NEXT] + low + 1]
-        self.following = following.copy() if self.kind > COUNTER else np.zeros(0, np.int32)
+        self.following = following.copy() if COUNTER < self.kind < MEMBERS else np.zeros(0, np.int32)
         last_first = list(range(columns - 1, -1, -1))
         if self.kind == DISTINCT:
             last_first = [low + 1, low + 2, *range(low, -1, -1)]
         self.order = np.array(last_first, np.int32)
         self._edges(byte_edges(rule), available)
+        self._members = None
+        if self.kind == MEMBERS:
+            self._members = MembersProblem(tables, rule, index, self.edges, self.call_places, self.distance, available)
 
     def _edges(self, quintuples: Any, available: Any) -> None:
         reach = np.concatenate([[0], np.cumsum(available, dtype=np.int64)])
@@ -139,10 +144,17 @@ class _RuleProblem:
 
     def solve(self, starts: list[int]) -> int:
         """Solves with the callees' costs `starts`; returns this rule's own cost from its start."""
+        if self._members is not None:
+            return self._members.solve(starts)
         for call, at in zip(self.calls, self.call_places, strict=True):
             self.edges[at, 3] = starts[call.rule]
         _solve(self.edges, self.finals, self.distance, self.kind, self.bounds, self.following, self.order)
         return int(self.distance[0, 0])
+
+    def finish(self) -> None:
+        """Once all rules are solved."""
+        if self._members is not None:
+            self._members.finish()
 
 
 def _callees_first(grammar: Grammar) -> list[int]:
@@ -181,6 +193,8 @@ def _fill(tables: Tables, grammar: Grammar, layout: Layout, available: Any) -> i
                 if cost < starts[index]:
                     starts[index] = cost
                     dirty |= callers[index]
+    for problem in problems:
+        problem.finish()
     return starts[grammar.start]
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from .build import RuleBuilder, merged, quoted
-from .constraint import Spacing
+from .constraint import Order, Spacing
 from .dfa import Dfa, literals
 from .errors import ConstraintTooLarge, UnsupportedKeyword
 from .ir import Call, Counter, Rule
@@ -15,6 +15,7 @@ from .lists import ListEmitter
 from .objects import ObjectEmitter
 from .plan import ListPlan, ObjectPlan, ValuePlan
 from .strings import StringText
+from .unordered import UnorderedEmitter
 
 # Indentation is part of the rules, so only schemas of bounded depth can be indented.
 _MAX_INDENTATION = 64
@@ -23,7 +24,8 @@ _MAX_INDENTATION = 64
 class Emitter:
     """Rules by number; `rule_of` gives a number at once and queues the work."""
 
-    def __init__(self, meter: Meter, spacing: Spacing) -> None:
+    def __init__(self, meter: Meter, spacing: Spacing, order: Order = "schema") -> None:
+        self._order = order
         self.meter = meter
         self.spacing: Spacing = spacing
         self._rules: list[Rule | None] = []
@@ -99,7 +101,8 @@ class Emitter:
             return self._reserve((id(part),), lambda: self._counted(part, plan.pointer), plan.pointer)
         if isinstance(part, ListPlan):
             return self._reserve((id(part), depth), lambda: ListEmitter(self, part, depth).rule(), plan.pointer)
-        return self._reserve((id(part), depth), lambda: ObjectEmitter(self, part, depth).rule(), plan.pointer)
+        objects = ObjectEmitter if self._order == "schema" else UnorderedEmitter
+        return self._reserve((id(part), depth), lambda: objects(self, part, depth).rule(), plan.pointer)
 
     def _union(self, plan: ValuePlan, depth: int) -> Rule:
         others = [self._part(plan, part, depth) for part in self._parts(plan) if part is not None]

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import numpy as np
 
-from .ir import CLOSE_KEY, COUNT, OPEN_KEY
+from .ir import CLOSE_KEY, COUNT, KEY, OPEN_KEY
+from .member_keys import INSIDE
 from .tables import (
     BACK,
     BASE,
     CALLED_RULE,
     CALLS,
     CALLS_END,
+    COST,
     COUNT_LOOP,
     COUNTER,
     DISTINCT,
@@ -18,11 +20,18 @@ from .tables import (
     EDGES_END,
     FAR,
     FINAL,
+    FIRST,
+    FREE,
     FREE_LOOP,
     KIND,
     LOOP,
     LOOSE,
     LOW,
+    MEMBERS,
+    MOST,
+    PART,
+    RULE,
+    SIZE,
     START,
     TIGHT,
     WIDEST,
@@ -48,8 +57,12 @@ def _trim(tables: Tables, layout: Layout) -> None:
         low = int(tables.rules[index, LOW])
         if tables.states[offset, KIND] == DISTINCT:
             distance = distance[:, : low + 1]
-        tables.states[offset: offset + states, LOOSE] = (distance < FAR).all(axis=1)
+        if tables.states[offset, KIND] != MEMBERS:
+            tables.states[offset: offset + states, LOOSE] = (distance < FAR).all(axis=1)
         dead = np.flatnonzero((distance >= FAR).all(axis=1)) + offset
+        if tables.states[offset, KIND] == MEMBERS:
+            first, size = tables.rules[index, [FIRST, SIZE]]
+            distance = np.concatenate([distance[:, FREE:].ravel(), tables.members[first: first + size, COST]])
         tables.rules[index, WIDEST] = distance[distance < FAR].max(initial=0)
         if dead.size:
             block = tables.go[offset: offset + states]
@@ -95,12 +108,18 @@ def _mark_tight(tables: Tables) -> None:
     """TIGHT: a rule of distinct keys in which some state inside a key has finitely many ways to end it.
 
     There a key can become impossible because its last spelling is used, so tokens are tested one by one. Elsewhere
-    another key always exists.
+    another key always exists. 2: so only once no more than the required keys may be written.
     """
     for index in range(len(tables.rules)):
         start = int(tables.rules[index, START])
-        if tables.states[start, KIND] == DISTINCT:
+        if tables.states[start, KIND] >= DISTINCT:
             tables.rules[index, TIGHT] = not _endless(tables, index)
+        if tables.states[start, KIND] == MEMBERS:
+            if tables.rules[index, MOST] >= 0 and not tables.rules[index, TIGHT]:
+                tables.rules[index, TIGHT] = 2
+            if tables.rules[index, TIGHT] == 0:
+                mine = (tables.states[:, RULE] == index) & (tables.states[:, PART] == INSIDE)
+                tables.states[mine, LOOSE] = 1
 
 
 def _inner_edges(tables: Tables, state: int) -> list[int]:
@@ -109,7 +128,7 @@ def _inner_edges(tables: Tables, state: int) -> list[int]:
     for entry in tables.go[state].tolist():
         if entry <= -2:
             edge = tables.edges[-2 - entry]
-            entry = int(edge[1]) if edge[2] != CLOSE_KEY else -1
+            entry = int(edge[1]) if edge[2] != CLOSE_KEY and edge[2] < KEY else -1
         if entry >= 0:
             inside.append(entry)
     has_calls = tables.states[state, CALLS] < tables.states[state, CALLS_END]

@@ -26,6 +26,8 @@ NOTHING = 0
 COUNT = 1  # one more character or item: blocked at Counter.maximum
 OPEN_KEY = 2  # a free key begins: the edge of its opening quote
 CLOSE_KEY = 3  # a free key ends: the edge of its closing quote; blocked when the object has that key already
+WRITTEN = 4  # a property is complete: the call of its value
+MEET = 5  # as WRITTEN, and its value meets the demand of the object
 KEY = 16
 
 
@@ -48,6 +50,21 @@ class Order(msgspec.Struct, frozen=True, tag="order"):
 
     required: tuple[bool, ...]
     distinct: bool
+
+
+class Members(msgspec.Struct, frozen=True, tag="members"):
+    """The properties of an object, written in any order. The register is the set of keys written.
+
+    OPEN_KEY begins a key, declared or free. KEY + j ends declared key j, CLOSE_KEY a free one (its bytes are those
+    since OPEN_KEY); both are blocked for a key that was written, and when `most` keys were. Every value is called by
+    WRITTEN or MEET. A final state returns only when all required keys and at least `least` are written, and the demand,
+    if there is one, was met.
+    """
+
+    required: tuple[bool, ...]
+    least: int = 0
+    most: int | None = None
+    demand: bool = False
 
 
 class Call(msgspec.Struct, frozen=True, array_like=True):
@@ -76,7 +93,7 @@ class Rule(msgspec.Struct, frozen=True):
     edges: bytes
     calls: tuple[Call, ...]
     finals: tuple[int, ...]
-    register: Counter | Order | None = None
+    register: Counter | Order | Members | None = None
 
 
 class Grammar(msgspec.Struct, frozen=True):

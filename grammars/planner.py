@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from . import charset
-from .constraint import Spacing
+from .constraint import Order, Spacing
 from .dfa import Dfa, complement, intersect, literals, longest, minimise
 from .document import pointer_of
 from .errors import ConstraintTooLarge
@@ -18,9 +18,12 @@ from .plan import ListPlan, Member, ObjectPlan, ValuePlan, Witnesses, find_possi
 from .shape import Places, Shape, SomeProperty
 from .strings import ANY_CHARACTERS, StringText, free_text, shaped_text, without
 from .unique import keep_apart
+from .unordered import one_demand_each
 
 # A finite set of free keys with at most this many members is written in order, like declared ones.
 _FINITE_KEYS = 64
+# In any order they cost little: each is a member of the register.
+_FINITE_UNORDERED = 4_096
 # Negations that ask for some property: each doubles the states of an object.
 _MAX_DEMANDS = 4
 
@@ -28,15 +31,16 @@ _MAX_DEMANDS = 4
 class Planner:
     """Plans by place. `plan` only queues; `settle` finishes them all."""
 
-    def __init__(self, meaning: Meaning, meter: Meter, spacing: Spacing) -> None:
+    def __init__(self, meaning: Meaning, meter: Meter, spacing: Spacing, order: Order = "schema") -> None:
         self._meaning = meaning
+        self._order = order
         self._meter = meter
         self._spacing = spacing
         self._plans: dict[tuple[Places, ...], ValuePlan] = {}
         self._lists: dict[Places, ListPlan] = {}
         self._unique: list[tuple[ListPlan, Places]] = []
         self._texts: dict[tuple[object, ...], StringText | None] = {}
-        self._objects: dict[Places, ObjectPlan] = {}
+        self._objects: dict[Places, list[ObjectPlan]] = {}
         self._queue: list[tuple[tuple[Places, ...], ValuePlan]] = []
 
     def plan(self, places: Places, pointer: str) -> ValuePlan:
@@ -84,8 +88,9 @@ class Planner:
             plan.lists.append(self._lists[leaf])
         if "object" in shape.kinds:
             if leaf not in self._objects:
-                self._objects[leaf] = self._object(shape)
-            plan.objects.append(self._objects[leaf])
+                whole = self._object(shape)
+                self._objects[leaf] = [whole] if self._order == "schema" else one_demand_each(whole)
+            plan.objects.extend(self._objects[leaf])
 
     def _fill_values(self, plan: ValuePlan, shape: Shape) -> None:
         for value in shape.values or ():
@@ -239,8 +244,11 @@ class Planner:
             return
         if longest(plan.free) is None:
             return
-        words = words_of(plan.free, _FINITE_KEYS)
+        words = words_of(plan.free, _FINITE_KEYS if self._order == "schema" else _FINITE_UNORDERED)
         if words is not None:
             plan.members.extend(Member(word, plan.free_values[plan.labels[state]], False,
                                        plan.free_witnesses[plan.labels[state]]) for word, state in words)
             plan.free = None
+        elif self._order == "any" and plan.least > _FINITE_UNORDERED:
+            raise ConstraintTooLarge(f"minProperties above {_FINITE_UNORDERED} where keys are finitely many",
+                                     keyword="minProperties", where=plan.pointer, fix="Use a smaller bound.")

@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 
 from .arena import PARENT, REGISTER, RETURN
-from .configuration import Configuration
-from .tables import BASE, COUNTER, FAR, HIGH, KIND, LOW, PLAIN, PLATEAU, RULE, Layout, Tables
+from .configuration import Configuration, Explorer
+from .tables import BASE, COUNTER, FAR, HIGH, KIND, LOW, MEMBERS, PLAIN, PLATEAU, RULE, Layout, Tables
 from .walk import NODE, REG, STATE
 
 Key = tuple[Any, ...]
@@ -30,34 +30,38 @@ class Signatures:
         self._windows: dict[tuple[int, bytes], int] = {}
         self._profiles: dict[int, tuple[Any, Any]] = {}
 
-    def near(self, configuration: Configuration) -> Key:
+    def near(self, configuration: Configuration, explorer: Explorer) -> Key:
         """The part that every mask depends on: states, register classes, whether the text may end."""
         threads = configuration.threads.tolist()
-        parts = [(t[STATE], self._register(t[STATE], t[REG])) for t in threads]
+        parts = [(t[STATE], self._register(t[STATE], t[REG], explorer)) for t in threads]
         return (configuration.distance == 0, *sorted(parts))
 
-    def whole(self, configuration: Configuration, nodes: Any, costs: list[int], looked: int) -> Key:
+    def whole(self, configuration: Configuration, explorer: Explorer, costs: list[int], looked: int) -> Key:
         """near, and the frames that a walk looked into. costs: U of each thread, free keys aside."""
         nearest = min(costs)
         return (configuration.distance == 0, *sorted(
-            (t[STATE], self._register(t[STATE], t[REG]), cost - nearest, *self._frames(t[NODE], nodes, looked))
+            (t[STATE], self._register(t[STATE], t[REG], explorer), cost - nearest,
+             *self._frames(t[NODE], explorer, looked))
             for t, cost in zip(configuration.threads.tolist(), costs, strict=True)))
 
-    def _frames(self, node: int, nodes: Any, looked: int) -> list[tuple[int, int]]:
+    def _frames(self, node: int, explorer: Explorer, looked: int) -> list[tuple[int, int]]:
+        nodes = explorer.nodes
         frames: list[tuple[int, int]] = []
         while len(frames) < looked:
             if node == 0:
                 frames.append(_BOTTOM)
                 break
             state = int(nodes[node, RETURN])
-            frames.append((state, self._register(state, int(nodes[node, REGISTER]))))
+            frames.append((state, self._register(state, int(nodes[node, REGISTER]), explorer)))
             node = int(nodes[node, PARENT])
         return frames
 
-    def _register(self, state: int, register: int) -> int:
+    def _register(self, state: int, register: int, explorer: Explorer) -> int:
         kind = self._tables.states[state, KIND]
         if kind == PLAIN:
             return 0
+        if kind == MEMBERS:
+            return explorer.class_of(state, register)
         rule = int(self._tables.states[state, RULE])
         if kind != COUNTER:
             return min(register, int(self._tables.rules[rule, LOW]))

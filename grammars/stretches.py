@@ -62,7 +62,7 @@ def _list_of(tables, arena, threads, at, exact, queue, notes, kinds, known):  # 
     many.
     """
     state, register, node = threads[at, STATE], threads[at, REG], threads[at, NODE]
-    if threads[at, OPEN] != 0 or tables[2][state, KIND] == DISTINCT:
+    if threads[at, OPEN] != 0 or tables[2][state, KIND] >= DISTINCT:
         return _i8(-1)
     for k in range(known[SLOTS, 0]):
         if (known[k, 0] == state and known[k, 1] == register and known[k, 2] == node

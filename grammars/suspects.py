@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from .ir import CLOSE_KEY
+from .ir import CLOSE_KEY, KEY
 from .tables import DISTINCT, KIND, LOW, RULE, TIGHT, Tables
 from .trie import find_node
 from .vocabulary import Vocabulary
@@ -27,7 +27,7 @@ class Suspects:
     def among(self, marked: Any, threads: Any, arena: Any) -> Any:
         """The marked tokens without those that certainly give no key that was written before."""
         tables, vocabulary = self._tables, self._vocabulary
-        plain = (threads[:, OPEN] > 0) & (tables.states[threads[:, STATE], KIND] == DISTINCT)
+        plain = (threads[:, OPEN] > 0) & (tables.states[threads[:, STATE], KIND] >= DISTINCT)
         if not plain.all():
             return marked
         nodes, tight = vocabulary.node_of[marked[:, 0]], bool(tables.rules[:, TIGHT].any())
@@ -50,7 +50,8 @@ class Suspects:
         """[trie nodes] whether a byte that ends a free key is on the way to a node."""
         if self._ending is None:
             trie, classes = self._vocabulary.trie, self._tables.classes
-            ending = np.isin(classes, self._tables.edges[self._tables.edges[:, 2] == CLOSE_KEY, 3])
+            actions = self._tables.edges[:, 2]
+            ending = np.isin(classes, self._tables.edges[(actions == CLOSE_KEY) | (actions >= KEY), 3])
             first = np.flatnonzero(ending[trie.byte])
             change = np.zeros(len(trie.byte) + 1, np.int32)
             np.add.at(change, first, 1)

@@ -6,6 +6,11 @@ Columns. A rule's register has many values but few behaviours; distances are kep
                     P = max(m, maximum - states) no bound is felt, because a shortest way home repeats no state
     Order           register r <= n is column r; r > n (n + the number of a set of free keys) is column n
     Order.distinct  also column n + 1: no free key may begin any more; n + 2: the way to the next free key's begin
+    Members         whatever the register (members.py makes the distance of these):
+                    0 the distance when nothing was written; ALONE to the end, WAY to the next key's begin; from
+                    behind a key to the end of its value, HOME for any and MEETS for one that meets the demand; from
+                    inside a key there by a free key, FREE by any, OTHER by one that cannot meet the demand, MEETS by
+                    one that does
 """
 
 from __future__ import annotations
@@ -17,23 +22,33 @@ from numba import types
 
 from .arena import ARENA_TYPE, SETS, intern_pair
 from .errors import ConstraintTooLarge, InvalidConstraint
-from .ir import CLOSE_KEY, COUNT, KEY, NOTHING, OPEN_KEY, Counter, Grammar, Order, Rule
+from .ir import CLOSE_KEY, COUNT, KEY, MEET, NOTHING, OPEN_KEY, WRITTEN, Counter, Grammar, Members, Order, Rule
 from .jit import kernel
+from .member_keys import MemberKeys, member_keys
 
 FAR = 1 << 30  # the distance of what cannot finish
 
 # columns of `states`
 KIND, BASE, CALLS, CALLS_END, FINAL, RULE, LOOSE, LOOP = 0, 1, 2, 3, 4, 5, 6, 7
+PART, REACH, REACH_END = 8, 9, 10  # of Members: where it lies (member_keys.py), its rows of `reach`
 NO_LOOP, FREE_LOOP, COUNT_LOOP = 0, 1, 2  # values of LOOP: all plain bytes lead back here, with which action
-PLAIN, COUNTER, ORDER, DISTINCT = 0, 1, 2, 3  # values of KIND
+PLAIN, COUNTER, ORDER, DISTINCT, MEMBERS = 0, 1, 2, 3, 4  # values of KIND
 # columns of `rules`: LOW is the counter's minimum or the number of properties
 LOW, PLATEAU, HIGH, NEXT, START, EDGES, EDGES_END, TIGHT, WIDEST = 0, 1, 2, 3, 4, 5, 6, 7, 8
+# ... and of Members: rows of `members`, how many of them are required and what these cost, the bounds, the cost of one
+# more property, of the closing bracket, of comma and quote; the state before a key, whether there are free keys, and a
+# demand
+FIRST, SIZE, NEEDED, OWED, LEAST, MOST, FILLER, ENDING, COMMA, KEYS_AT, HAS_FREE, DEMAND = range(9, 21)
+# columns of `members`: the cost with its comma, whether it is required, bytes behind the key, the i-th cheapest that is
+# not required
+COST, REQUIRED, BEHIND_KEY, RANKED = 0, 1, 2, 3
+ALONE, WAY, HOME, FREE, OTHER, MEETS = 1, 2, 3, 4, 5, 6  # columns of the distances of Members
 # columns of `calls`
 CALLEE, BACK, ON_RETURN, CALLED_RULE = 0, 1, 2, 3
 
 _i8 = types.int64
 _i4, _i44, _u1, _u11 = types.int32[::1], types.int32[:, ::1], types.uint8[::1], types.uint8[:, ::1]
-TABLES_TYPE = types.Tuple((_u1, _i44, _i44, _i44, _i44, _i44, _u11, _i4, _i4, _u1))  # type: ignore[no-untyped-call]
+TABLES_TYPE = types.Tuple((_u1, _i44, _i44, _i44, _i44, _i44, _u11, _i4, _i4, _u1, _i44, _i44))  # type: ignore[no-untyped-call]
 
 
 class Tables(NamedTuple):
@@ -41,7 +56,8 @@ class Tables(NamedTuple):
 
     states, rules, calls: columns as named above. edges[e]: (source, target, action, class). first[rule, class]: 1 when
     the rule can begin so. distance[states[s, BASE] + column]: bytes to the end of the frame. next_required: per Order,
-    by register, the least required index at or after it. single[byte]: 1 when some token is that byte alone.
+    by register, the least required index at or after it. single[byte]: 1 when some token is that byte alone. members:
+    the declared keys of Members, columns as named above. reach: (declared key, bytes) that can be ended from a state.
     """
 
     classes: Any
@@ -54,13 +70,15 @@ class Tables(NamedTuple):
     distance: Any
     next_required: Any
     single: Any
+    members: Any
+    reach: Any
 
 
 @kernel(_i8(TABLES_TYPE, _i8, _i8))
 def column(tables, state, register):  # type: ignore[no-untyped-def]
     """The column of a register value in the distances of its rule."""
     kind = tables[2][state, KIND]
-    if kind == PLAIN:
+    if kind in (PLAIN, MEMBERS):
         return _i8(0)
     rule = tables[2][state, RULE]
     low = tables[3][rule, LOW]
@@ -122,8 +140,9 @@ def _check(grammar: Grammar, index: int, rule: Rule) -> None:
         source, low, high, target, action = edge
         inside = 0 <= source < rule.states and 0 <= target < rule.states and 0 <= low <= high <= 255
         counts = action == COUNT and isinstance(register, Counter)
-        orders = isinstance(register, Order) and (
+        orders = isinstance(register, Order | Members) and (
             action in (OPEN_KEY, CLOSE_KEY) or KEY <= action < KEY + len(register.required))
+        orders |= isinstance(register, Members) and action in (WRITTEN, MEET)
         if not inside or not (action == NOTHING or counts or orders):
             raise InvalidConstraint(f"rule {index} ({rule.name}) has a malformed edge", where=rule.pointer)
     if any(call.action in (OPEN_KEY, CLOSE_KEY) for call in rule.calls):
@@ -174,12 +193,16 @@ def _columns(rule: Rule) -> int:
         return low + 1 if high < 0 else low + 1 + max(0, high - plateau)
     if isinstance(rule.register, Order):
         return low + (3 if rule.register.distinct else 1)
+    if isinstance(rule.register, Members):
+        return MEETS + 1
     return 1
 
 
 def _kind(rule: Rule) -> int:
     if isinstance(rule.register, Order):
         return DISTINCT if rule.register.distinct else ORDER
+    if isinstance(rule.register, Members):
+        return MEMBERS
     return COUNTER if rule.register is not None else PLAIN
 
 
@@ -208,22 +231,33 @@ def build_tables(grammar: Grammar, layout: Layout, single: Any) -> Tables:
     """
     quintuples = [byte_edges(rule) for rule in grammar.rules]
     classes, _ = _byte_classes(quintuples)
-    states = np.zeros((layout.states, 8), np.int32)
-    rules = np.zeros((len(grammar.rules), 9), np.int32)
+    states = np.zeros((layout.states, REACH_END + 1), np.int32)
+    rules = np.zeros((len(grammar.rules), DEMAND + 1), np.int32)
     go = np.full((layout.states, int(classes.max()) + 1), -1, np.int32)
     calls: list[tuple[int, int, int, int]] = []
     following: list[int] = []
+    members: list[tuple[int, int, int, int]] = []
+    reach: list[tuple[int, int]] = []
     for index, rule in enumerate(grammar.rules):
         offset = layout.offsets[index]
         _fill_states(states, rule, index, layout)
         _fill_calls(states, calls, rule, layout, offset)
-        rules[index] = (*_bounds(rule), len(following), offset, 0, 0, 0, 0)
+        rules[index, :START + 1] = (*_bounds(rule), len(following), offset)
         if isinstance(rule.register, Order):
             following += _next_required(rule.register.required)
+        if isinstance(rule.register, Members):
+            keys = member_keys(rule, len(rule.register.required), single)
+            _fill_members(states, rules[index], rule.register, keys, len(members))
+            members += [(FAR, int(required), FAR, -1) for required in rule.register.required]
+            for state, ends in enumerate(keys.reach, offset):
+                states[state, REACH] = len(reach)
+                reach += ends
+                states[state, REACH_END] = len(reach)
     edges = _fill_edges(go, quintuples, classes, rules, grammar)
     return Tables(classes, go, states, rules, _matrix(calls), edges,
                   np.zeros((len(rules), go.shape[1]), np.uint8), np.full(max(layout.entries, 1), FAR, np.int32),
-                  np.array(following or [0], np.int32), single.copy())
+                  np.array(following or [0], np.int32), single.copy(), _matrix(members),
+                  np.array(reach, np.int32).reshape(-1, 2))
 
 
 def _matrix(rows: list[tuple[int, int, int, int]]) -> Any:
@@ -237,6 +271,16 @@ def _fill_states(states: Any, rule: Rule, index: int, layout: Layout) -> None:
     block[:, BASE] = layout.bases[index] + columns * np.arange(rule.states)
     block[list(rule.finals), FINAL] = 1
     block[:, RULE] = index
+
+
+def _fill_members(states: Any, row: Any, register: Members, keys: MemberKeys, first: int) -> None:
+    """What is known of Members before any distance."""
+    offset = row[START]
+    states[offset: offset + len(keys.parts), PART] = keys.parts
+    row[FIRST], row[SIZE], row[NEEDED] = first, len(register.required), sum(register.required)
+    row[LEAST], row[MOST] = register.least, -1 if register.most is None else register.most
+    row[KEYS_AT] = -1 if keys.start < 0 else offset + keys.start
+    row[HAS_FREE], row[DEMAND], row[FILLER] = keys.free, register.demand, FAR
 
 
 def _fill_calls(states: Any, calls: list[tuple[int, int, int, int]], rule: Rule, layout: Layout, offset: int) -> None:

@@ -2,7 +2,22 @@
 
 from __future__ import annotations
 
-from .ir import CLOSE_KEY, COUNT, IR_VERSION, KEY, NOTHING, OPEN_KEY, Counter, Grammar, Order, Rule, unpack_edges
+from .ir import (
+    CLOSE_KEY,
+    COUNT,
+    IR_VERSION,
+    KEY,
+    MEET,
+    NOTHING,
+    OPEN_KEY,
+    WRITTEN,
+    Counter,
+    Grammar,
+    Members,
+    Order,
+    Rule,
+    unpack_edges,
+)
 
 _EDGE_BYTES = 20
 
@@ -51,8 +66,9 @@ def _verify_action(number: int, rule: Rule, action: int) -> None:
     fits = (
         action == NOTHING
         or (action == COUNT and isinstance(register, Counter))
-        or (action in (OPEN_KEY, CLOSE_KEY) and isinstance(register, Order))
-        or (isinstance(register, Order) and KEY <= action < KEY + len(register.required))
+        or (action in (OPEN_KEY, CLOSE_KEY) and isinstance(register, Order | Members))
+        or (action in (WRITTEN, MEET) and isinstance(register, Members))
+        or (isinstance(register, Order | Members) and KEY <= action < KEY + len(register.required))
     )
     if not fits:
         _fail(number, rule, f"the action {action} does not fit the register {register}")

@@ -26,8 +26,10 @@ from .arena import (
 )
 from .closing import remaining
 from .context import CONTEXT_TYPE, arena_of, room_of, tables_of
-from .ir import CLOSE_KEY, COUNT, NOTHING, OPEN_KEY
+from .ir import CLOSE_KEY, COUNT, KEY, NOTHING, OPEN_KEY
 from .jit import kernel
+from .members import doubtful as judged_late
+from .members import write
 from .tables import (
     BACK,
     BASE,
@@ -39,10 +41,12 @@ from .tables import (
     DISTINCT,
     FAR,
     FINAL,
+    HAS_FREE,
     HIGH,
     KIND,
     LOOSE,
     LOW,
+    MEMBERS,
     ON_RETURN,
     PLAIN,
     PLATEAU,
@@ -90,15 +94,23 @@ def _move(tables, arena, threads, low, high, entry, state, register, node, key, 
     target, action = _i8(entry), _i8(NOTHING)
     if entry <= -2:
         target, action = _i8(tables[5][-2 - entry, 1]), _i8(tables[5][-2 - entry, 2])
-        register = act(tables, arena, state, register, action, max(key, 0), exact)
+        if tables[2][state, KIND] == MEMBERS:
+            register = write(tables, arena, state, register, action, max(key, 0), exact)
+        else:
+            register = act(tables, arena, state, register, action, max(key, 0), exact)
         if register < 0:
             return high
     if exact == 1 and key > 0:
-        key = intern_pair(arena, KEYS, key, byte) if action != CLOSE_KEY else _i8(0)
+        key = intern_pair(arena, KEYS, key, byte) if action != CLOSE_KEY and action < KEY else _i8(0)
     if tables[2][state, KIND] == DISTINCT:
         if action == CLOSE_KEY or tables[3][tables[2][state, RULE], TIGHT] == 1:
             notes[CROSSED] += 1
         if action == OPEN_KEY and exact == 1:
+            key = _i8(1)
+    elif tables[2][state, KIND] == MEMBERS:
+        if judged_late(tables, arena, target, register, action):
+            notes[CROSSED] += 1
+        if action == OPEN_KEY and exact == 1 and tables[3][tables[2][state, RULE], HAS_FREE] == 1:
             key = _i8(1)
     doubtful = tables[2][target, LOOSE] == 0 or exact == 1
     if doubtful and remaining(tables, arena, target, register, max(key, 0), exact) >= _FAR:
@@ -110,14 +122,17 @@ def _move(tables, arena, threads, low, high, entry, state, register, node, key, 
 def enter(tables, arena, call, state, register, node, exact):  # type: ignore[no-untyped-def]
     """The stack node over which call number `call` of a frame in `state` runs; -1: blocked, 0: the arena is full."""
     back = _i8(tables[4][call, BACK])
-    after = act(tables, arena, state, register, _i8(tables[4][call, ON_RETURN]), _i8(0), exact)
+    if tables[2][state, KIND] == MEMBERS:
+        after = write(tables, arena, state, register, _i8(tables[4][call, ON_RETURN]), _i8(0), exact)
+    else:
+        after = act(tables, arena, state, register, _i8(tables[4][call, ON_RETURN]), _i8(0), exact)
     if after < 0:
         return _i8(-1)
     cost = remaining(tables, arena, back, after, _i8(0), exact)
     if cost >= _FAR:
         return _i8(-1)
     kind, low = tables[2][back, KIND], tables[3][tables[2][back, RULE], LOW]
-    used = 1 if kind == DISTINCT and after > low else 0
+    used = 1 if kind >= DISTINCT and after > low else 0
     return intern_node(arena, node, back, after, cost, _i8(used))
 
 
@@ -191,7 +206,7 @@ def glide(classes, go, states, rules, edges, distance, threads, at, byte, exact)
             return 0
         register = register + 1 if high >= 0 else min(register + 1, low)
         entry = edges[-2 - entry, 1]
-    elif states[state, KIND] > COUNTER and (exact == 1 or rules[states[state, RULE], TIGHT] == 1):
+    elif states[state, KIND] > COUNTER and (exact == 1 or rules[states[state, RULE], TIGHT] >= 1):
         return -1
     if states[entry, LOOSE] == 0:
         if states[entry, KIND] != COUNTER:
@@ -212,7 +227,7 @@ def glide(classes, go, states, rules, edges, distance, threads, at, byte, exact)
 def near(states, rules, distance, costs, threads, at, exact):  # type: ignore[no-untyped-def]
     """The common case of `nearest`: one thread in whose frame free keys play no part; -1 for others."""
     state = threads[at, STATE]
-    if states[state, KIND] > COUNTER and exact == 1:
+    if states[state, KIND] == MEMBERS or (states[state, KIND] > COUNTER and exact == 1):
         return _i8(-1)
     column = 0
     if states[state, KIND] != PLAIN:
@@ -317,7 +332,7 @@ def settle(tables, arena, threads, count):  # type: ignore[no-untyped-def]
         node, state = threads[k, NODE], threads[k, STATE]
         threads[k, ORIGIN] = arena[0][node, DEPTH]
         used = max(used, arena[0][node, USED])
-        if tables[2][state, KIND] == DISTINCT and threads[k, REG] > tables[3][tables[2][state, RULE], LOW]:
+        if tables[2][state, KIND] >= DISTINCT and threads[k, REG] > tables[3][tables[2][state, RULE], LOW]:
             used = 1
     return _i8(used)
 

@@ -1,6 +1,6 @@
 """How much of JSON Schema is enforced, counted over folders of schemas with labelled instances.
 
-    python -m bench.grammars.coverage FOLDER [--verdicts FILE.json] [--list]
+    python -m bench.grammars.coverage FOLDER [--profile harness] [--part K/N] [--verdicts FILE.json] [--list]
 
 FOLDER: files of {"schema", "tests": [{"valid", "data"}], "split"}. Each instance is tried as `json.dumps` spells it
 (", " and ": ", its keys as they stand), through the plain recogniser of the tests. The verdict on a schema is
@@ -8,7 +8,9 @@ FOLDER: files of {"schema", "tests": [{"valid", "data"}], "split"}. Each instanc
     order        as right, once the keys of a valid instance are written in the order of the schema
     strict       a valid instance is refused          lax     an invalid one is accepted
     refused      not compiled, with the keyword       empty   not compiled as no value fits, and none is labelled so
---verdicts writes them by name; --list prints every schema that is not right.
+The profile `default` has the order of the schema; `harness` takes keys in any order.
+--part takes every N-th schema, from the K-th on; --verdicts writes the verdicts by name; --list prints every schema
+that is not right.
 """
 
 from __future__ import annotations
@@ -22,6 +24,8 @@ from pathlib import Path
 from time import thread_time
 from typing import Any
 
+import msgspec
+
 from espalier.grammars.compile import compile_constraint
 from espalier.grammars.constraint import JsonSchema
 from espalier.grammars.errors import ConstraintError, Unsatisfiable
@@ -31,6 +35,7 @@ from tests.grammars.naive import Naive
 ARTIFICIAL = frozenset({"Synthesized", "Handwritten"})
 # The limit is wall time, which on a busy machine says little; `ms` is what is measured.
 _PATIENT = Limits(seconds=60.0)
+PROFILES = {"default": JsonSchema("", "spaced"), "harness": JsonSchema("", "spaced", order="any")}
 # Orders of keys that are tried for one instance.
 _TRIES = 4_000
 
@@ -51,12 +56,13 @@ class Verdict:
         return f"{self.kind}: {self.detail}" if self.detail else self.kind
 
 
-def judge(name: str, case: dict[str, Any]) -> Verdict:
+def judge(name: str, case: dict[str, Any], profile: str = "default") -> Verdict:
     """One schema with its instances."""
     counts: Counter[str] = Counter()
     started = thread_time()
     try:
-        grammar = compile_constraint(JsonSchema(json.dumps(case["schema"], ensure_ascii=False), "spaced"), _PATIENT)
+        text = json.dumps(case["schema"], ensure_ascii=False)
+        grammar = compile_constraint(msgspec.structs.replace(PROFILES[profile], schema=text), _PATIENT)
     except ConstraintError as error:
         elapsed = (thread_time() - started) * 1000
         empty = isinstance(error, Unsatisfiable) and not any(test["valid"] for test in case["tests"])
@@ -180,11 +186,14 @@ def tally(verdicts: list[Verdict]) -> list[str]:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("folder", type=Path)
+    parser.add_argument("--profile", choices=list(PROFILES), default="default")
+    parser.add_argument("--part", default="1/1")
     parser.add_argument("--verdicts", type=Path)
     parser.add_argument("--list", action="store_true")
     options = parser.parse_args()
-    found = [judge(path.stem, json.loads(path.read_text(encoding="utf-8")))
-             for path in sorted(options.folder.glob("*.json"))]
+    part, parts = map(int, options.part.split("/"))
+    found = [judge(path.stem, json.loads(path.read_text(encoding="utf-8")), options.profile)
+             for path in sorted(options.folder.glob("*.json"))[part - 1::parts]]
     if options.list:
         print("\n".join(f"{one.name}: {one.line()}" for one in found if one.kind != "right"))
     real = [one for one in found if one.split not in ARTIFICIAL]

@@ -36,16 +36,18 @@ def edge(source: int, chars: str, target: int, action: int = NOTHING) -> list[Ed
 
 
 def small_vocabulary(extra: Sequence[bytes], letters: bytes = LETTERS) -> Vocabulary:
-    """The letters, `extra`, one special token that looks like text, and a stop id (the last). Encodes greedily."""
+    """The letters, `extra`, one special token that looks like text, and a stop id (the last). Encodes greedily,
+    what no token spells as the special one."""
     tokens = [bytes([c]) for c in letters] + list(extra)
     special = len(tokens)
 
     def encode(text: str) -> list[int]:
         data, ids = text.encode(), []
         while data:
-            best = max((i for i, t in enumerate(tokens) if data.startswith(t)), key=lambda i: len(tokens[i]))
+            best = max((i for i, t in enumerate(tokens) if data.startswith(t)), key=lambda i: len(tokens[i]),
+                       default=special)
             ids.append(best)
-            data = data[len(tokens[best]):]
+            data = data[len(tokens[best]) if best < special else 1:]
         return ids
 
     vocabulary = Vocabulary([*tokens, letters[:1], b""], special=(special,), stop=(special + 1,), encode=encode,

@@ -4,18 +4,33 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from espalier.grammars.ir import CLOSE_KEY, COUNT, KEY, NOTHING, OPEN_KEY, Counter, Grammar, Order, Rule, unpack_edges
+from espalier.grammars.ir import (
+    CLOSE_KEY,
+    COUNT,
+    KEY,
+    MEET,
+    NOTHING,
+    OPEN_KEY,
+    WRITTEN,
+    Counter,
+    Grammar,
+    Members,
+    Order,
+    Rule,
+    unpack_edges,
+)
 from espalier.grammars.verify import verify
 
 
 @dataclass(frozen=True, slots=True)
 class Frame:
-    """rule, state, register; keys: free keys written so far; key: the free key being written, None outside one."""
+    """rule, state, register; keys: free keys written so far, and numbers of declared ones where these come in any
+    order; key: the free key being written, None outside one."""
 
     rule: int
     state: int
     register: int = 0
-    keys: frozenset[bytes] = frozenset()
+    keys: frozenset[bytes | int] = frozenset()
     key: bytes | None = None
 
 
@@ -101,6 +116,9 @@ class Naive:
         if isinstance(register, Counter):
             within = register.maximum is None or frame.register <= register.maximum
             return within and register.minimum <= frame.register
+        if isinstance(register, Members):
+            missing = {j for j, required in enumerate(register.required) if required} - frame.keys
+            return not missing and len(frame.keys) >= register.least and frame.register == register.demand
         return register is None or not any(register.required[frame.register:])
 
     def _act(self, frame: Frame, target: int, action: int, byte: int | None) -> Frame | None:
@@ -111,6 +129,8 @@ class Naive:
             if register.maximum is not None and value >= register.maximum:
                 return None
             value += 1
+        elif isinstance(register, Members):
+            return self._act_members(register, frame, target, action, key)
         elif isinstance(register, Order) and action != NOTHING:
             if action == OPEN_KEY:
                 if any(register.required[value:]):
@@ -126,3 +146,19 @@ class Naive:
                     return None
                 value = index + 1
         return Frame(frame.rule, target, value, keys, key)
+
+    @staticmethod
+    def _act_members(register: Members, frame: Frame, target: int, action: int, key: bytes | None) -> Frame | None:
+        keys, met = frame.keys, frame.register
+        if action == OPEN_KEY:
+            key = b""
+        elif action == CLOSE_KEY or action >= KEY:
+            written = key if action == CLOSE_KEY else action - KEY
+            if written in keys or len(keys) == register.most:
+                return None
+            keys, key = keys | {written}, None
+        elif action == MEET:
+            met = 1
+        else:
+            assert action in (NOTHING, WRITTEN)
+        return Frame(frame.rule, target, met, keys, key)

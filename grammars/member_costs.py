@@ -1,0 +1,182 @@
+"""The distances of objects whose keys come in any order (ir.Members): law 4 at compile time, for one rule at a time.
+
+The columns of the distances (tables.py) know nothing of what was written; members.py puts them together with the set.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numba import types
+
+from .arena import Arena
+from .ir import CLOSE_KEY, MEET, NOTHING, OPEN_KEY, WRITTEN, Members, Rule
+from .jit import kernel
+from .member_keys import member_keys
+from .members import members_remaining, within
+from .tables import (
+    ALONE,
+    BEHIND_KEY,
+    COMMA,
+    COST,
+    ENDING,
+    FAR,
+    FILLER,
+    FIRST,
+    FREE,
+    HOME,
+    MEETS,
+    OTHER,
+    OWED,
+    RANKED,
+    SIZE,
+    START,
+    WAY,
+    Tables,
+)
+
+_i8, _i44, _u1 = types.int64, types.int32[:, ::1], types.uint8[::1]
+# Lengths of keys that are looked at for as many free keys as a least number needs.
+_LONGEST = 4_096
+_MANY = 1 << 40
+
+
+@kernel(types.boolean(_i44, _i8, _i8, _i8))
+def _nearer(distance, state, column, cost):  # type: ignore[no-untyped-def]
+    if cost < distance[state, column]:
+        distance[state, column] = cost
+        return True
+    return False
+
+
+@kernel(types.void(_i44, _u1, _i44))
+def _solve(edges, finals, distance):  # type: ignore[no-untyped-def]
+    """Fills the columns 1 .. MEETS of distance [states, columns]. edges: (source, target, action, cost)."""
+    for s in range(finals.size):
+        for c in range(distance.shape[1]):
+            distance[s, c] = FAR
+        if finals[s] == 1:
+            distance[s, ALONE] = 0
+    changed = True
+    while changed:
+        changed = False
+        for e in range(edges.shape[0]):
+            source, target, action, cost = _i8(edges[e, 0]), edges[e, 1], edges[e, 2], edges[e, 3]
+            if cost >= FAR:
+                continue
+            if action == NOTHING:
+                for c in range(1, distance.shape[1]):
+                    if c != OTHER:
+                        changed |= _nearer(distance, source, _i8(c), _i8(cost) + distance[target, c])
+            elif action == OPEN_KEY:
+                changed |= _nearer(distance, source, _i8(WAY), _i8(cost))
+            elif action == WRITTEN:
+                changed |= _nearer(distance, source, _i8(HOME), _i8(cost))
+            elif action == MEET:
+                changed |= _nearer(distance, source, _i8(MEETS), _i8(cost))
+            elif action == CLOSE_KEY:
+                changed |= _nearer(distance, source, _i8(FREE), _i8(cost) + distance[target, HOME])
+                changed |= _nearer(distance, source, _i8(MEETS), _i8(cost) + distance[target, MEETS])
+    changed = True
+    while changed:
+        changed = False
+        for e in range(edges.shape[0]):
+            source, target, action, cost = _i8(edges[e, 0]), edges[e, 1], edges[e, 2], edges[e, 3]
+            if cost >= FAR:
+                continue
+            if action == NOTHING:
+                changed |= _nearer(distance, source, _i8(OTHER), _i8(cost) + distance[target, OTHER])
+            elif action == CLOSE_KEY and distance[target, MEETS] >= FAR:
+                changed |= _nearer(distance, source, _i8(OTHER), _i8(cost) + distance[target, HOME])
+
+
+class MembersProblem:
+    """One rule's part of the fixed point. edges: [n, 4] (source, target, action, cost) of all its edges, calls behind
+    `call_places`, whose costs come with `solve`."""
+
+    def __init__(self, tables: Tables, rule: Rule, index: int, edges: Any, call_places: Any, distance: Any,
+                 available: Any) -> None:
+        if not isinstance(rule.register, Members):
+            raise TypeError("a rule without the register of Members")
+        self._tables = tuple(tables)  # compiled code takes plain tuples
+        self._all_members = tables.members
+        self._rule = rule
+        self._register = rule.register
+        self._edges = edges
+        self._call_places = call_places
+        self._distance = distance
+        self._available = available
+        self._row = tables.rules[index]
+        self._offset = int(self._row[START])
+        self._keys = member_keys(rule, len(rule.register.required), available)
+        self._finals = np.zeros(rule.states, np.uint8)
+        self._finals[list(rule.finals)] = 1
+        self._arena = Arena(2).kernel
+
+    def solve(self, starts: list[int]) -> int:
+        """Solves with the callees' costs `starts`; returns this rule's own cost from its start."""
+        for call, at in zip(self._rule.calls, self._call_places, strict=True):
+            self._edges[at, 3] = starts[call.rule]
+        _solve(self._edges, self._finals, self._distance)
+        if self._keys.start >= 0:
+            self._price()
+        if self._keys.start >= 0:
+            key = self._offset + self._keys.start
+            self._distance[self._keys.start, 0] = within(self._tables, self._arena, key, 0, 0, 0, 0)
+        return self._from(0)
+
+    def finish(self) -> None:
+        """Fills the column of the distances when nothing was written."""
+        self._distance[:, 0] = [0 if final else self._from(state) for state, final in enumerate(self._finals)]
+
+    def _from(self, state: int) -> int:
+        return int(members_remaining(self._tables, self._arena, self._offset + state, 0, 0, 0))
+
+    def _price(self) -> None:
+        """What each property costs, and what the frame's other ways cost."""
+        row, distance, keys = self._row, self._distance, self._keys
+        members = self._all_members[row[FIRST]: row[FIRST] + row[SIZE]]
+        row[ENDING], row[COMMA] = distance[keys.after, ALONE], distance[keys.after, WAY]
+        members[:, COST] = members[:, BEHIND_KEY] = FAR
+        for j, far in keys.reach[keys.start]:
+            members[j, BEHIND_KEY] = distance[keys.ends[j], HOME]
+            members[j, COST] = min(FAR, int(row[COMMA]) + far + int(members[j, BEHIND_KEY]))
+        required = np.array(self._register.required, bool)
+        row[OWED] = min(FAR, int(members[required, COST].sum(dtype=np.int64)))
+        optional = [j for j in np.argsort(members[:, COST], kind="stable").tolist()
+                    if not required[j] and members[j, COST] < FAR]
+        members[:, RANKED] = -1
+        members[:len(optional), RANKED] = optional
+        row[FILLER] = FAR
+        if keys.free and self._register.least > required.sum():
+            row[FILLER] = self._filler(self._register.least + 2)
+
+    def _filler(self, rank: int) -> int:
+        """The cost with its comma of the `rank`-th cheapest free property, or more; FAR when there are not so many."""
+        ends, arcs = self._free_arcs()
+        here, found, worst = {self._keys.start: 1}, 0, 0
+        for length in range(_LONGEST):
+            for state, ways in here.items():
+                for target in ends.get(state, ()):
+                    found += ways
+                    worst = max(worst, length + 1 + int(self._distance[target, HOME]))
+            if found >= rank:
+                return min(FAR, int(self._row[COMMA]) + worst)
+            following: dict[int, int] = {}
+            for state, ways in here.items():
+                for target, many in arcs.get(state, ()):
+                    following[target] = min(_MANY, following.get(target, 0) + ways * many)
+            here = following
+        return FAR
+
+    def _free_arcs(self) -> tuple[dict[int, list[int]], dict[int, list[tuple[int, int]]]]:
+        """(states behind the free keys that end in a state, targets of a state and by how many bytes)."""
+        ends: dict[int, list[int]] = {}
+        arcs: dict[int, list[tuple[int, int]]] = {}
+        for source, target, action, cost in self._edges.tolist():
+            if action == CLOSE_KEY and cost < FAR and self._distance[target, HOME] < FAR:
+                ends.setdefault(source, []).append(target)
+            elif action == NOTHING and cost < FAR:
+                arcs.setdefault(source, []).append((target, 1))
+        return ends, arcs

@@ -1,0 +1,140 @@
+"""The rule of an object whose keys come in any order: one automaton of all keys, one state after every value.
+
+Which keys were written, and which must still come, is the register's business, so the states are those of the keys.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from itertools import product
+from typing import TYPE_CHECKING
+
+from .build import RuleBuilder
+from .dfa import Dfa, Edge, explore, overlay
+from .errors import ConstraintTooLarge
+from .ir import CLOSE_KEY, KEY, MEET, OPEN_KEY, WRITTEN, Members, Rule
+from .limits import Meter
+from .plan import Member, ObjectPlan, ValuePlan, Witnesses
+from .utf8 import json_string
+
+if TYPE_CHECKING:
+    from .emit import Emitter
+
+# Objects that one object with demands becomes, at most.
+_MAX_CHOICES = 64
+# What a final state of the automaton of keys stands for: a declared key, or a kind of free ones.
+_Ends = dict[int, tuple[int, int]]
+
+
+class UnorderedEmitter:
+    def __init__(self, emitter: Emitter, plan: ObjectPlan, depth: int) -> None:
+        self._emitter = emitter
+        self._plan = plan
+        self._depth = depth
+        self._builder = RuleBuilder(f"object at {plan.pointer}", plan.pointer, emitter.meter)
+        self._members = [member for member in plan.members if member.value.possible]
+        self._after = self._builder.state()
+
+    def rule(self) -> Rule:
+        builder, plan, layout = self._builder, self._plan, self._emitter.layout(self._depth)
+        end = builder.state()
+        opened = builder.text(0, b"{")
+        required = tuple(member.required for member in self._members)
+        if not (plan.least or any(required) or plan.demands):
+            builder.text(opened, b"}", end)
+        key = builder.state()
+        before = builder.text(opened, layout.inside.encode()) if layout.inside else opened
+        builder.edge(before, 0x22, 0x22, key, OPEN_KEY)
+        builder.text(self._after, layout.outside.encode() + b"}", end)
+        again = builder.text(self._after, layout.comma.encode())
+        builder.edge(again, 0x22, 0x22, key, OPEN_KEY)
+        self._keys(key)
+        builder.final(end)
+        return builder.finish(Members(required, plan.least, plan.most, plan.demands > 0))
+
+    def _keys(self, key: int) -> None:
+        """The keys from their first character on, and what follows each."""
+        builder, plan = self._builder, self._plan
+        free = plan.free if any(value.possible for value in plan.free_values) else None
+        codes, ends = _keyed([member.name for member in self._members], free, plan.labels, self._emitter.meter)
+        numbers = builder.graft(json_string(codes, self._emitter.meter).dfa, key)
+        behind: dict[int, int] = {}
+        for state, (declared, label) in ends.items():
+            if declared >= 0:
+                member = self._members[declared]
+                builder.edge(numbers[state], 0x22, 0x22, self._value(member.value, member.witnesses), KEY + declared)
+            elif plan.free_values[label].possible:
+                if label not in behind:
+                    witnesses = plan.free_witnesses[label] if plan.free_witnesses else {}
+                    behind[label] = self._value(plan.free_values[label], witnesses)
+                builder.edge(numbers[state], 0x22, 0x22, behind[label], CLOSE_KEY)
+
+    def _value(self, value: ValuePlan, witnesses: Witnesses) -> int:
+        """The state after a key. witnesses: the value where it meets the demand of the object."""
+        builder = self._builder
+        state = builder.state()
+        before = builder.text(state, self._emitter.layout(self._depth).colon.encode())
+        for action, plan in ((WRITTEN, value), *((MEET, plan) for plan in witnesses.values() if plan.possible)):
+            builder.call(before, self._emitter.value(plan, self._depth + 1), self._after, action)
+        return state
+
+
+def _keyed(names: list[str], free: Dfa | None, labels: dict[int, int], meter: Meter) -> tuple[Dfa, _Ends]:
+    """All keys as one automaton over characters. No declared key may be a free one."""
+    rows: list[dict[int, int]] = [{}]
+    leaves: dict[int, int] = {}
+    for index, name in enumerate(names):
+        state = 0
+        for character in name:
+            if ord(character) not in rows[state]:
+                rows[state][ord(character)] = len(rows)
+                rows.append({})
+                meter.states(1)
+            state = rows[state][ord(character)]
+        leaves[state] = index
+    trie: list[tuple[Edge, ...]] = [tuple((code, code, target) for code, target in sorted(row.items())) for row in rows]
+    order: list[tuple[int, ...]] = []
+    start: tuple[int, ...] = (0, 0 if free is not None else -1)
+
+    def step(states: tuple[int, ...]) -> list[tuple[int, int, tuple[int, ...]]]:
+        order.append(states)
+        declared, other = states
+        above = free.edges[other] if free is not None and other >= 0 else ()
+        return [arc for arc in overlay([trie[declared] if declared >= 0 else (), above]) if max(arc[2]) >= 0]
+
+    def final(states: tuple[int, ...]) -> bool:
+        return states[0] in leaves or (free is not None and states[1] in free.finals)
+
+    dfa = explore(start, step, final, meter)
+    return dfa, {state: (leaves.get(order[state][0], -1), labels.get(order[state][1], -1)) for state in dfa.finals}
+
+
+def one_demand_each(plan: ObjectPlan) -> list[ObjectPlan]:
+    """Objects that together are the one of the plan, of which none has a demand that a declared property could meet,
+    and none more than one. Raises ConstraintTooLarge."""
+    if not plan.demands:
+        return [plan]
+    candidates = [[i for i, member in enumerate(plan.members) if any(met >> demand & 1 for met in member.witnesses)]
+                  for demand in range(plan.demands)]
+    free = [any(1 << demand in witnesses for witnesses in plan.free_witnesses) for demand in range(plan.demands)]
+    options = [[*found, *([-1] if able else [])] for found, able in zip(candidates, free, strict=True)]
+    found: list[ObjectPlan] = []
+    for choice in product(*options):
+        if len(found) >= _MAX_CHOICES or choice.count(-1) > 1:
+            raise ConstraintTooLarge("negations here ask for properties in too many ways", keyword="not",
+                                     where=plan.pointer, fix="Combine fewer negations of objects.")
+        found.append(_chosen(plan, choice))
+    return found
+
+
+def _chosen(plan: ObjectPlan, choice: tuple[int, ...]) -> ObjectPlan:
+    """The object in which demand d is met by member choice[d], by a free property where that is -1."""
+    members = [replace(member, witnesses={}) for member in plan.members]
+    for index in {index for index in choice if index >= 0}:
+        met = sum(1 << demand for demand, chosen in enumerate(choice) if chosen == index)
+        members[index] = Member(members[index].name, plan.members[index].witnesses[met], True)
+    left = choice.index(-1) if -1 in choice else None
+    witnesses = [{1: found[1 << left]} if left is not None and 1 << left in found else {}
+                 for found in plan.free_witnesses]
+    return ObjectPlan(plan.pointer, members, plan.free, plan.labels, plan.free_values, plan.least, plan.most, witnesses,
+                      0 if left is None else 1)

@@ -1,0 +1,200 @@
+"""Objects whose keys come in any order: laws 3 and 4 on drawn schemas, and no order refused."""
+
+from __future__ import annotations
+
+import json
+from itertools import permutations
+from random import Random
+
+import pytest
+from hypothesis import assume, given, settings
+from hypothesis import strategies as st
+from jsonschema import Draft202012Validator
+
+from espalier.grammars.compile import compile_constraint
+from espalier.grammars.compiled import CompiledGrammar
+from espalier.grammars.constraint import JsonSchema
+from espalier.grammars.errors import ConstraintError, Unsatisfiable
+from espalier.grammars.matcher import Matcher
+from espalier.grammars.vocabulary import Vocabulary
+
+from .drawn import small_vocabulary
+from .engine import allowed, bind
+from .naive import Naive
+
+LETTERS = b'{}[]":,-abx01eflnrstu'
+WORDS = [b'":', b'"}', b',"', b'{"', b'a":', b'"a":0', b'":0}', b'0}', b'0,"', b'ab', b'b":0,"', b'{"a":0}', b'":{"a":',
+         b'{}}', b'}}', b'},"', b'""', b'"":0', b'0,"x":0}', b'tru']
+VOCABULARY = small_vocabulary(WORDS, LETTERS)
+NAMES = ["a", "ab", "b", ""]
+SMALL = st.integers(0, 3)
+_LEAVES = st.sampled_from([{"const": 0}, {"const": ""}, {"enum": [0, 10]}, {"type": "boolean"}, False])
+
+
+def _objects(inner: st.SearchStrategy[object]) -> st.SearchStrategy[dict[str, object]]:
+    names = st.lists(st.sampled_from(NAMES), max_size=3, unique=True)
+    fits = st.dictionaries(st.sampled_from(NAMES), inner, max_size=3)
+    optional: dict[str, st.SearchStrategy[object]] = {
+        "properties": fits, "required": names, "additionalProperties": inner,
+        "patternProperties": st.dictionaries(st.sampled_from(["^a", "b$", "x", "^[ab]?$"]), inner, max_size=2),
+        "propertyNames": st.sampled_from([{"maxLength": 1}, {"pattern": "^[abx]*$"}, {"enum": ["a", "x"]}]),
+        "minProperties": SMALL, "maxProperties": SMALL,
+        "dependentRequired": st.just({"a": ["b"]}), "not": st.fixed_dictionaries({"additionalProperties": inner}),
+        "oneOf": st.just([{"required": ["a"]}, {"required": ["b"]}]),
+    }
+    chosen = st.lists(st.sampled_from(sorted(optional)), max_size=4, unique=True)
+    return chosen.flatmap(lambda keys: st.fixed_dictionaries(
+        {"type": st.just("object"), **{key: optional[key] for key in sorted(keys)}}))
+
+
+SCHEMAS = _objects(st.one_of(_LEAVES, _LEAVES, _objects(_LEAVES)))
+# Free values would drown the walks in numbers and strings.
+BOUNDED = SCHEMAS.map(lambda schema: {"additionalProperties": {"const": 0}, **schema})
+
+
+def _compiled(schema: object) -> tuple[CompiledGrammar, Naive]:
+    try:
+        grammar = compile_constraint(JsonSchema(json.dumps(schema), order="any"))
+        return bind(grammar, VOCABULARY), Naive(grammar)
+    except ConstraintError:
+        assume(False)
+        raise
+
+
+def _readable(grammar: CompiledGrammar, matcher: Matcher, naive: Naive, threads: frozenset) -> set[int]:
+    """The tokens that can be read and closed: by the plain recogniser, and by a step of the engine."""
+    found = set()
+    for token, text in enumerate(VOCABULARY.tokens):
+        if not VOCABULARY.is_text(token):
+            continue
+        after = threads
+        for byte in text:
+            after = naive.step(after, byte)
+        if matcher.allows(token):
+            assert after, (token, text)
+            found.add(token)
+        elif after:
+            assert not _closes(naive, after), text
+    return found | (set(VOCABULARY.stop) if naive.may_end(threads) else set())
+
+
+def _closes(naive: Naive, threads: frozenset, limit: int = 60) -> bool:
+    """Whether some text of few bytes ends from here; gives up after a number of sets of threads."""
+    layer, seen = [threads], {threads}
+    while layer and len(seen) < limit:
+        following = []
+        for here in layer:
+            if naive.may_end(here):
+                return True
+            for after in naive.followers(here).values():
+                if after not in seen:
+                    seen.add(after)
+                    following.append(after)
+        layer = following
+    return False
+
+
+@settings(max_examples=20, deadline=None)
+@given(BOUNDED, st.randoms(use_true_random=False))
+def test_a_mask_allows_what_can_be_read_and_closed(schema: object, random: Random) -> None:
+    grammar, naive = _compiled(schema)
+    matcher, threads = grammar.matcher(forcing=False, closing=False), naive.start()
+    for _ in range(12):
+        here = allowed(grammar, matcher)
+        assert here == _readable(grammar, matcher, naive, threads), (schema, here)
+        tokens = sorted(here - set(VOCABULARY.stop))
+        if not tokens:
+            break
+        token = random.choice(tokens)
+        matcher.accept(token)
+        for byte in VOCABULARY.tokens[token]:
+            threads = naive.step(threads, byte)
+
+
+@settings(max_examples=40, deadline=None)
+@given(BOUNDED, SMALL, st.sampled_from(["any", "longest", "farthest"]), st.randoms(use_true_random=False))
+def test_every_budget_from_the_least_one_up_closes(schema: object, more: int, way: str, random: Random) -> None:
+    grammar, _ = _compiled(schema)
+    assume(grammar.min_tokens < 80)
+    matcher, left, text = grammar.matcher(), grammar.min_tokens + more, b""
+    while True:
+        tokens = allowed(grammar, matcher, left)
+        if tokens & set(VOCABULARY.stop):
+            break
+        token = _chosen(matcher, sorted(tokens), way, random)
+        matcher.accept(token)
+        text += VOCABULARY.tokens[token]
+        left -= 1
+    assert Draft202012Validator(schema).is_valid(json.loads(text)), (schema, text)
+
+
+def _chosen(matcher: Matcher, tokens: list[int], way: str, random: Random) -> int:
+    if way == "any":
+        return random.choice(tokens)
+    if way == "longest":
+        return max(tokens, key=lambda token: len(VOCABULARY.tokens[token]))
+    far = []
+    for token in tokens:
+        there = matcher.copy()
+        there.accept(token)
+        far.append((there.min_tokens(), token))
+    return max(far)[1]
+
+
+VALUES = st.dictionaries(st.sampled_from([*NAMES, "x"]), st.sampled_from([0, 10, "", True, {"a": 0}, {}]), max_size=4)
+
+
+@settings(max_examples=60, deadline=None)
+@given(SCHEMAS, st.lists(VALUES, min_size=1, max_size=4))
+def test_every_order_of_a_valid_object_is_accepted_and_no_invalid_one(
+        schema: object, values: list[dict[str, object]]) -> None:
+    validator = Draft202012Validator(schema)
+    try:
+        compiled = bind(compile_constraint(JsonSchema(json.dumps(schema), order="any")), Vocabulary.bytes_only())
+    except Unsatisfiable:
+        assert not any(validator.is_valid(value) for value in values)
+        return
+    except ConstraintError:
+        return
+    for value in values:
+        for members in list(permutations(value.items()))[:6]:
+            text = json.dumps(dict(members), separators=(",", ":"))
+            assert _accepts(compiled, text) == validator.is_valid(value), (schema, text)
+
+
+def _accepts(compiled: CompiledGrammar, text: str) -> bool:
+    matcher = compiled.matcher(forcing=False)
+    for byte in text.encode():
+        if not matcher.allows(byte):
+            return False
+        matcher.accept(byte)
+    return matcher.may_end()
+
+
+def test_many_keys_need_no_more_states_than_their_text() -> None:
+    names = [f"key{i}" for i in range(300)]
+    schema = {"properties": {name: {"const": 0} for name in names}, "required": names[::2],
+              "additionalProperties": False, "type": "object"}
+    grammar = compile_constraint(JsonSchema(json.dumps(schema), order="any"))
+    assert sum(rule.states for rule in grammar.rules) < 2_000
+    compiled = bind(grammar, Vocabulary.bytes_only())
+    text = json.dumps(dict.fromkeys(reversed(names), 0), separators=(",", ":"))
+    assert _accepts(compiled, text)
+    assert not _accepts(compiled, text.replace('"key298":0,', ""))
+    assert compiled.min_tokens == len(json.dumps(dict.fromkeys(names[::2], 0), separators=(",", ":")))
+
+
+@pytest.mark.parametrize(("schema", "least"), [
+    ({"required": ["a"], "properties": {"a": {"const": 1}}}, '{"a":1}'),
+    ({"required": ["a", "bb"], "properties": {"bb": {"const": True}}}, '{"a":0,"bb":true}'),
+    ({"minProperties": 2, "properties": {"a": {"const": 1}}, "additionalProperties": False, "required": ["a"]}, None),
+    ({"minProperties": 2, "properties": {"a": {"const": 1}, "b": {"const": 22}}, "additionalProperties": False},
+     '{"a":1,"b":22}'),
+])
+def test_the_least_budget_sums_what_is_missing(schema: dict[str, object], least: str | None) -> None:
+    constraint = JsonSchema(json.dumps({"type": "object", **schema}), order="any")
+    if least is None:
+        with pytest.raises(Unsatisfiable):
+            compile_constraint(constraint)
+        return
+    assert bind(compile_constraint(constraint), Vocabulary.bytes_only()).min_tokens == len(least)
