@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 import torch
@@ -9,7 +11,6 @@ import torch
 from espalier.kernels import copy_slots, gather_rows, park_pages, rope_write, sample
 from espalier.kernels.copy_slots import copies_of
 from espalier.kernels.layout import Batch, PagedCache, Span
-from espalier.kernels.sampling import launch
 
 from .helpers import CPU
 
@@ -74,13 +75,10 @@ def test_a_draw_reads_the_last_row_of_logits() -> None:
     vocabulary = 4099
     logits = torch.empty((FAR // vocabulary + 2, vocabulary), dtype=torch.bfloat16)
     logits[-1] = torch.randn(vocabulary).to(torch.bfloat16)
-    columns = {name: np.zeros(1, np.int64) for name in ("mask", "top_k", "flat")}
-    columns |= {"row": np.array([len(logits) - 1]), "target": np.array([-1]), "temperature": np.ones(1, np.float32),
-                "top_p": np.ones(1, np.float32), "min_p": np.zeros(1, np.float32)}
-    columns |= {name: np.array([5], np.uint64) for name in ("seed", "position")}
-    work = launch.Workspace.allocate(1, vocabulary, CPU)
+    one, seed = np.ones(1, np.float32), np.array([5], np.uint64)
+    picks = sample.Picks(
+        row=np.array([len(logits) - 1]), mask=np.array([0]), target=np.array([-1]), temperature=one,
+        top_k=np.array([0]), top_p=one, min_p=0 * one, seed=seed, position=seed)
     masks = np.full((1, 129), -1, np.int32)
-    launch.draw(logits, torch.from_numpy(masks), launch.Columns.of(columns, CPU), work, lists=False, flat=False)
-    del columns["flat"]
-    alone = sample.reference(logits[-1:], masks, sample.Picks(**{**columns, "row": np.zeros(1, np.int64)}))
-    assert int(work.token) == alone.token[0]
+    alone = sample.reference(logits[-1:], masks, replace(picks, row=np.array([0])))
+    assert sample.on_device(logits, masks, picks).token[0] == alone.token[0]
