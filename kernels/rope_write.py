@@ -43,8 +43,9 @@ class Shape:
     warps: int
 
 
-# A step of few tokens needs the programs, a long one the loads in flight. bench_rows --sweep, kernels_rows.json.
-FEW, MANY = Shape(8, 4), Shape(16, 4)
+# A step of few tokens needs the programs, a long one the loads in flight. The norm of a head is summed in the order of
+# its shape: there it does not follow the batch. Swept on an H200, bench/results/kernels_rows_sweep.json.
+FEW, MANY, NORMED = Shape(8, 4), Shape(16, 4), Shape(16, 4)
 
 
 def rope_table(
@@ -284,8 +285,7 @@ def on_device(
     tokens, heads, half = batch.tokens, qkv.shape[1] // head_dim, cos.shape[1]
     q = torch.empty((tokens, heads - 2 * kv_heads, head_dim), dtype=qkv.dtype, device=qkv.device)
     if shape is None:
-        # The norm of a head is summed in the order that the shape gives it: there it does not follow the batch.
-        shape = FEW if tokens < MANY_TOKENS or norms is not None else MANY
+        shape = NORMED if norms is not None else FEW if tokens < MANY_TOKENS else MANY
     each = min(next_power_of_2(heads), shape.heads)
     q_norm, k_norm, eps = (qkv, qkv, 0.0) if norms is None else (norms.q, norms.k, norms.eps)
     k_scale, v_scale = (cos, cos) if scales is None else scales

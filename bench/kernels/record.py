@@ -77,6 +77,13 @@ def _commit() -> str:
     return found.stdout.strip() or "unknown"
 
 
+def _command(args: argparse.Namespace) -> str:
+    """What was asked for, without where it went and how long it might take."""
+    asked = {name: value for name, value in vars(args).items() if value and name not in ("out", "seconds", "commit")}
+    words = [word for name, value in asked.items() for word in (f"--{name}", *([] if value is True else [str(value)]))]
+    return shlex.join(["python", "-m", f"bench.kernels.{Path(sys.argv[0]).stem}", *words])
+
+
 @dataclass
 class Record:
     head: dict[str, Any]
@@ -90,7 +97,7 @@ class Record:
         print(f"read {limits.read / 1e12:.2f}, copy {limits.copy / 1e12:.2f} TB/s, {limits.matrix / 1e12:.0f} TFLOP/s")
         return cls({
             "name": name, "device": torch.cuda.get_device_name(), "commit": args.commit or _commit(),
-            "command": shlex.join(["python", "-m", f"bench.kernels.{Path(sys.argv[0]).stem}", *sys.argv[1:]]),
+            "command": _command(args),
             "versions": versions(), "date": time.strftime("%Y-%m-%d"), "ceilings": asdict(limits),
         }, args.out, time.monotonic() + args.seconds)
 
