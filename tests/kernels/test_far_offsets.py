@@ -48,20 +48,21 @@ def test_parking_gathers_the_last_pages() -> None:
     assert torch.equal(staging, host.data)
 
 
-@pytest.mark.parametrize("dtype", [torch.int8, torch.float32])
+@pytest.mark.parametrize("dtype", [torch.int8, torch.bfloat16])
 def test_keys_are_written_to_the_last_pages(dtype: torch.dtype) -> None:
     cache = last_pages(dtype)
     batch = Batch.of([Span(0, 3, 30, (cache.pages - 3, cache.pages - 1, cache.pages - 2))], page=16,
                      pages=cache.pages, device=CPU)
     scales = (cache.k_scale[0], cache.v_scale[0]) if cache.k_scale else None
-    qkv, table = torch.randn(3, 3 * 64), rope_write.rope_table(64, 64, 1e4)
+    qkv, table = torch.randn(3, 3 * 64).bfloat16(), rope_write.rope_table(64, 64, 1e4)
     rope_write.on_device(qkv, *table, cache.k[0], cache.v[0], batch, scales=scales)
     page, slot = batch.places()
     ours = [tensor[page, :, slot].clone() for tensor in cache.tensors]
     rope_write.reference(qkv, *table, cache.k[0], cache.v[0], batch, scales=scales)
     for mine, tensor in zip(ours, cache.tensors, strict=True):
-        tolerance = 1 if dtype == torch.int8 and tensor.dtype == torch.int8 else 1e-5
-        torch.testing.assert_close(mine.float(), tensor[page, :, slot].float(), rtol=1e-5, atol=tolerance)
+        # A step of a code, or of bfloat16, which the interpreter does not round to nearest.
+        relative, absolute = (0.0, 1.0) if tensor.dtype == torch.int8 else (8e-3, 0.0)
+        torch.testing.assert_close(mine.float(), tensor[page, :, slot].float(), rtol=relative, atol=absolute)
 
 
 def test_the_last_rows_are_gathered() -> None:
