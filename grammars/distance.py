@@ -11,33 +11,65 @@ are solved callees first, again whenever a callee became nearer.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numba import types
 
 from .errors import MissingByte, Unsatisfiable
 from .finishing import finish
+from .flat import (
+    ACTION,
+    BYTE_HIGH,
+    BYTE_LOW,
+    CALL_ACTION,
+    CALL_TARGET,
+    CALLED,
+    COUNTER,
+    DISTINCT,
+    MEMBERS,
+    OWNER,
+    SOURCE,
+    TARGET,
+)
 from .ir import CLOSE_KEY, KEY, NOTHING, OPEN_KEY, Grammar
 from .jit import kernel
 from .member_costs import MembersProblem
 from .tables import (
-    COUNTER,
-    DISTINCT,
+    BASE,
     FAR,
+    FINAL,
     HIGH,
     KIND,
     LOW,
-    MEMBERS,
     NEXT,
     PLATEAU,
+    START,
+    TABLES_TYPE,
     Layout,
     Tables,
     build_tables,
-    byte_edges,
 )
 
 _i8, _i44, _i4, _u1 = types.int64, types.int32[:, ::1], types.int32[::1], types.uint8[::1]
+_ROWS = types.Tuple((_i44, _i4, _i4, _i4, _i44, _i4, _i4, _i4, _i4))  # type: ignore[no-untyped-call]
+
+
+class _Rows(NamedTuple):
+    """Byte edges and calls of all rules, and what is solved with them. rows: int32 [n, 4] (state, target, action,
+    cost); those of rule r are rows[begins[r]: begins[r + 1]]; into[arrives[s]: arrives[s + 1]] lead to state s.
+    calls: int32 [n, 2] (its row, callee), by caller: calls of r are calls[calls_of[r]: calls_of[r + 1]].
+    callers[called[r]: called[r + 1]]: the rules that call r. columns: of each rule."""
+
+    rows: Any
+    begins: Any
+    into: Any
+    arrives: Any
+    calls: Any
+    calls_of: Any
+    callers: Any
+    called: Any
+    columns: Any
 
 
 @kernel(_i8(_i8, _i8, _i8, _i4, _i4))
@@ -61,17 +93,19 @@ def _next_column(kind, action, column, bounds, following):  # type: ignore[no-un
     return column
 
 
-@kernel(_i8(_i8, _i8, _i44, _i4, _i8, _i8))
-def _through(kind, low, distance, edge, column, after):  # type: ignore[no-untyped-def]
-    """The cost of an edge (source, target, action, cost) that leads to column `after`, from its target on included."""
-    target, action, cost = edge[1], edge[2], edge[3]
+@kernel(_i8(_i44, _i8, _i4, _i44, _i8, _i8, _i4, _i4))
+def _through(rows, e, distance, states, kind, column, bounds, following):  # type: ignore[no-untyped-def]
+    """The cost of a row in a column, from its target on included."""
+    target, action, cost = rows[e, 1], rows[e, 2], rows[e, 3]
+    low = bounds[LOW]
     if kind == DISTINCT and column == low + 2 and action == OPEN_KEY:
         return _i8(cost)
-    if after < 0:
+    after = _next_column(kind, action, column, bounds, following)
+    if after < 0 or cost >= FAR:
         return _i8(FAR)
-    rest = distance[target, after]
-    if kind == DISTINCT and action == CLOSE_KEY and column == low and distance[target, low + 1] < FAR:
-        rest = distance[target, low + 1]
+    rest = distance[states[target, BASE] + after]
+    if kind == DISTINCT and action == CLOSE_KEY and column == low and distance[states[target, BASE] + low + 1] < FAR:
+        rest = distance[states[target, BASE] + low + 1]
     return min(_i8(FAR), _i8(cost) + _i8(rest))
 
 
@@ -83,119 +117,169 @@ def _may_return(kind, column, bounds, following):  # type: ignore[no-untyped-def
     return following.size == 0 or following[min(column, low)] >= low
 
 
-@kernel(types.void(_i44, _u1, _i44, _i8, _i4, _i4, _i4))
-def _solve(edges, finals, distance, kind, bounds, following, order):  # type: ignore[no-untyped-def]
-    """Fills distance [states, columns] of one rule. edges: (source, target, action, cost), by source descending."""
-    low = bounds[LOW]
-    for column in order:
+@kernel(types.void(_ROWS, TABLES_TYPE, _i8, _i4, _u1))
+def _solve(arrays, tables, rule, queue, waits):  # type: ignore[no-untyped-def]
+    """Fills the distances of one rule, column by column, going back from what became nearer. queue: room for a
+    ring of all states; waits: by state, 0."""
+    for k in range(arrays[5][rule], arrays[5][rule + 1]):
+        called = arrays[4][k, 1]
+        arrays[0][arrays[4][k, 0], 3] = tables[7][tables[2][tables[3][called, START], BASE]]
+    rows, begins, into, arrives, columns = arrays[0], arrays[1], arrays[2], arrays[3], arrays[8][rule]
+    states, bounds, distance = tables[2], tables[3][rule], tables[7]
+    start = bounds[START]
+    end = tables[3][rule + 1, START] if rule + 1 < tables[3].shape[0] else states.shape[0]
+    kind, low = states[start, KIND], bounds[LOW]
+    following = tables[8][bounds[NEXT]: bounds[NEXT] + low + 1] if kind > COUNTER else tables[8][:0]
+    for turn in range(columns):
+        column = columns - 1 - turn
+        if kind == DISTINCT and turn < 2:  # the first of these is asked about by the second
+            column = low + 1 + turn
         frozen = kind == DISTINCT and column == low + 2
         may_return = not frozen and _may_return(kind, column, bounds, following)
-        for s in range(finals.size):
-            distance[s, column] = 0 if may_return and finals[s] == 1 else FAR
-        changed = True
-        while changed:
-            changed = False
-            for e in range(edges.shape[0]):
-                if edges[e, 3] >= FAR:
-                    continue
-                after = _next_column(kind, edges[e, 2], column, bounds, following)
-                cost = _through(kind, low, distance, edges[e], column, after)
-                if cost < distance[edges[e, 0], column]:
-                    distance[edges[e, 0], column] = cost
-                    changed = True
+        for s in range(start, end):
+            distance[states[s, BASE] + column] = 0 if may_return and states[s, FINAL] == 1 else FAR
+        head, tail = 0, 0
+        for e in range(begins[rule], begins[rule + 1]):
+            s = rows[e, 0]
+            cost = _through(rows, e, distance, states, kind, column, bounds, following)
+            if cost < distance[states[s, BASE] + column]:
+                distance[states[s, BASE] + column] = cost
+                if waits[s] == 0:
+                    waits[s] = 1
+                    queue[tail % queue.size] = s
+                    tail += 1
+        while head < tail:
+            t = queue[head % queue.size]
+            head += 1
+            waits[t] = 0
+            for k in range(arrives[t], arrives[t + 1]):
+                e = into[k]
+                s = rows[e, 0]
+                cost = _through(rows, e, distance, states, kind, column, bounds, following)
+                if cost < distance[states[s, BASE] + column]:
+                    distance[states[s, BASE] + column] = cost
+                    if waits[s] == 0:
+                        waits[s] = 1
+                        queue[tail % queue.size] = s
+                        tail += 1
 
 
-class _RuleProblem:
-    """One rule's part of the fixed point."""
-
-    def __init__(self, tables: Tables, grammar: Grammar, layout: Layout, index: int, available: Any) -> None:
-        rule = grammar.rules[index]
-        self.calls = rule.calls
-        self.bounds = tables.rules[index]
-        offset, columns, base = layout.offsets[index], layout.columns[index], layout.bases[index]
-        self.distance = tables.distance[base: base + rule.states * columns].reshape(rule.states, columns)
-        self.kind = int(tables.states[offset, KIND])
-        self.finals = np.zeros(rule.states, np.uint8)
-        self.finals[list(rule.finals)] = 1
-        low = int(self.bounds[LOW])
-        following = tables.next_required[self.bounds[NEXT]: self.bounds[NEXT] + low + 1]
-        self.following = following.copy() if COUNTER < self.kind < MEMBERS else np.zeros(0, np.int32)
-        last_first = list(range(columns - 1, -1, -1))
-        if self.kind == DISTINCT:
-            last_first = [low + 1, low + 2, *range(low, -1, -1)]
-        self.order = np.array(last_first, np.int32)
-        self._edges(byte_edges(rule), available)
-        self._members = None
-        if self.kind == MEMBERS:
-            self._members = MembersProblem(tables, rule, index, self.edges, self.call_places, self.distance, available)
-
-    def _edges(self, quintuples: Any, available: Any) -> None:
-        reach = np.concatenate([[0], np.cumsum(available, dtype=np.int64)])
-        open_edges = reach[quintuples[:, 2] + 1] > reach[quintuples[:, 1]]
-        by_byte = np.stack([quintuples[:, 0], quintuples[:, 3], quintuples[:, 4],
-                            np.where(open_edges, 1, FAR)], axis=1)
-        by_call = np.array([(c.source, c.target, c.action, FAR) for c in self.calls], np.int64).reshape(-1, 4)
-        rows = np.concatenate([by_byte, by_call])
-        order = np.argsort(-rows[:, 0], kind="stable")
-        self.edges = np.ascontiguousarray(rows[order], np.int32)
-        place = np.empty(len(order), np.int64)
-        place[order] = np.arange(len(order))
-        self.call_places = place[len(by_byte):]
-
-    def solve(self, starts: list[int]) -> int:
-        """Solves with the callees' costs `starts`; returns this rule's own cost from its start."""
-        if self._members is not None:
-            return self._members.solve(starts)
-        for call, at in zip(self.calls, self.call_places, strict=True):
-            self.edges[at, 3] = starts[call.rule]
-        _solve(self.edges, self.finals, self.distance, self.kind, self.bounds, self.following, self.order)
-        return int(self.distance[0, 0])
-
-    def finish(self) -> None:
-        """Once all rules are solved."""
-        if self._members is not None:
-            self._members.finish()
+@kernel(types.void(_ROWS, TABLES_TYPE, _i4, _i4, _u1, _u1))
+def _solve_all(arrays, tables, order, queue, waits, dirty):  # type: ignore[no-untyped-def]
+    """Solves the rules in this order, callees first, again whenever a callee became nearer. dirty: by rule, 1."""
+    callers, called = arrays[6], arrays[7]
+    states, rules, distance = tables[2], tables[3], tables[7]
+    changed = True
+    while changed:
+        changed = False
+        for rule in order:
+            if dirty[rule] == 0:
+                continue
+            dirty[rule] = 0
+            at = states[rules[rule, START], BASE]
+            before = distance[at]
+            _solve(arrays, tables, rule, queue, waits)
+            if distance[at] < before:
+                changed = True
+                for k in range(called[rule], called[rule + 1]):
+                    dirty[callers[k]] = 1
 
 
-def _callees_first(grammar: Grammar) -> list[int]:
-    """All rules in post-order of the calls, by an explicit stack."""
-    order: list[int] = []
-    seen: set[int] = set()
-    for root in (grammar.start, *range(len(grammar.rules))):
-        stack = [(root, False)]
-        while stack:
-            index, done = stack.pop()
-            if done:
-                order.append(index)
-            elif index not in seen:
-                seen.add(index)
-                stack.append((index, True))
-                stack += [(call.rule, False) for call in grammar.rules[index].calls]
-    return order
+@kernel(_i8(_i44, _i4, _i8, _i4, _i4, _u1))
+def _callees_first(calls, calls_of, start, order, stack, seen):  # type: ignore[no-untyped-def]
+    """Fills order with all rules, in post-order of the calls, `start` first of the roots. stack: room for twice as many
+    numbers as calls and rules. Returns how many rules there are."""
+    count = 0
+    for root in range(-1, order.size):
+        top = 0
+        stack[0] = start if root < 0 else root
+        while top >= 0:
+            rule = stack[top]
+            top -= 1
+            if rule < 0:
+                order[count] = -1 - rule
+                count += 1
+            elif seen[rule] == 0:
+                seen[rule] = 1
+                top += 1
+                stack[top] = -1 - rule
+                for k in range(calls_of[rule], calls_of[rule + 1]):
+                    if seen[calls[k, 1]] == 0:
+                        top += 1
+                        stack[top] = calls[k, 1]
+    return _i8(count)
+
+
+def _rows(layout: Layout, available: Any) -> _Rows:
+    """available: uint8 [256], bytes that are tokens of their own."""
+    flat, offsets = layout.flat, layout.starts
+    reach = np.concatenate([[0], np.cumsum(available, dtype=np.int64)])
+    edges, calls = flat.edges, flat.calls
+    costs = np.where(reach[edges[:, BYTE_HIGH] + 1] > reach[edges[:, BYTE_LOW]], 1, FAR)
+    by_byte = np.stack([offsets[edges[:, OWNER]] + edges[:, SOURCE], offsets[edges[:, OWNER]] + edges[:, TARGET],
+                        edges[:, ACTION], costs], axis=1)
+    by_call = np.stack([offsets[calls[:, OWNER]] + calls[:, SOURCE], offsets[calls[:, OWNER]] + calls[:, CALL_TARGET],
+                        calls[:, CALL_ACTION], np.full(len(calls), FAR)], axis=1)
+    rows = np.concatenate([by_byte, by_call])
+    order = np.argsort(-rows[:, 0], kind="stable")  # the last first: most edges lead to later states
+    order = order[np.argsort(np.concatenate([edges[:, OWNER], calls[:, OWNER]])[order], kind="stable")]
+    rows = rows[order]
+    place = np.empty(len(order), np.int64)
+    place[order] = np.arange(len(order))
+    into = np.argsort(rows[:, 1], kind="stable")
+    by_callee = np.argsort(calls[:, CALLED], kind="stable")
+    numbers = np.arange(len(layout.rules) + 1)
+    owners = np.sort(np.concatenate([edges[:, OWNER], calls[:, OWNER]]))
+    return _Rows(*(np.ascontiguousarray(array, np.int32) for array in (
+        rows, np.searchsorted(owners, numbers), into, np.searchsorted(rows[into, 1], np.arange(layout.states + 1)),
+        np.stack([place[len(edges):], calls[:, CALLED]], axis=1), np.searchsorted(calls[:, OWNER], numbers),
+        calls[by_callee, OWNER], np.searchsorted(calls[by_callee, CALLED], numbers), layout.column_counts)))
 
 
 def _fill(tables: Tables, grammar: Grammar, layout: Layout, available: Any) -> int:
     """Solves all rules; returns the start rule's cost, FAR when it cannot finish."""
     tables.distance[:] = FAR
-    problems = [_RuleProblem(tables, grammar, layout, i, available) for i in range(len(grammar.rules))]
-    callers: list[set[int]] = [set() for _ in problems]
-    for index, rule in enumerate(grammar.rules):
-        for call in rule.calls:
-            callers[call.rule].add(index)
-    order = _callees_first(grammar)
-    starts = [FAR] * len(problems)
-    dirty = set(order)
+    arrays, count = _rows(layout, available), len(layout.rules)
+    order, stack = np.empty(count, np.int32), np.empty(2 * (count + len(arrays.calls)) + 2, np.int32)
+    _callees_first(arrays.calls, arrays.calls_of, grammar.start, order, stack, np.zeros(count, np.uint8))
+    queue, waits = np.empty(layout.states, np.int32), np.zeros(layout.states, np.uint8)
+    if (layout.flat.kinds == MEMBERS).any():
+        _solve_members(tables, layout, arrays, order.tolist(), available, (queue, waits))
+    else:
+        _solve_all(tuple(arrays), tuple(tables), order, queue, waits, np.ones(count, np.uint8))
+    return int(tables.distance[layout.bases[grammar.start]])
+
+
+def _solve_members(tables: Tables, layout: Layout, arrays: _Rows, order: list[int], available: Any,
+                   room: tuple[Any, Any]) -> None:
+    """What _solve_all does, where some objects have their keys in any order: those are solved by member_costs.py."""
+    problems = {index: _members_problem(tables, layout, arrays, index, available)
+                for index in np.flatnonzero(layout.flat.kinds == MEMBERS).tolist()}
+    starts, dirty = [FAR] * len(order), set(order)
     while dirty:
         for index in order:
-            if index in dirty:
-                dirty.discard(index)
-                cost = problems[index].solve(starts)
-                if cost < starts[index]:
-                    starts[index] = cost
-                    dirty |= callers[index]
-    for problem in problems:
+            if index not in dirty:
+                continue
+            dirty.discard(index)
+            if index in problems:
+                tables.distance[layout.bases[index]] = problems[index].solve(starts)
+            else:
+                _solve(tuple(arrays), tuple(tables), index, *room)
+            cost = int(tables.distance[layout.bases[index]])
+            if cost < starts[index]:
+                starts[index] = cost
+                dirty.update(arrays.callers[arrays.called[index]: arrays.called[index + 1]].tolist())
+    for problem in problems.values():
         problem.finish()
-    return starts[grammar.start]
+
+
+def _members_problem(tables: Tables, layout: Layout, arrays: _Rows, index: int, available: Any) -> MembersProblem:
+    rule, columns, base = layout.rules[index], layout.columns[index], layout.bases[index]
+    begin, end = arrays.begins[index: index + 2]
+    edges = arrays.rows[begin: end] - np.array([layout.offsets[index]] * 2 + [0, 0], np.int32)
+    places = arrays.calls[arrays.calls_of[index]: arrays.calls_of[index + 1], 0] - begin
+    distance = tables.distance[base: base + rule.states * columns].reshape(rule.states, columns)
+    return MembersProblem(tables, rule, index, edges, places, distance, available)
 
 
 def compile_tables(grammar: Grammar, layout: Layout, single: Any) -> Tables:
@@ -203,7 +287,7 @@ def compile_tables(grammar: Grammar, layout: Layout, single: Any) -> Tables:
 
     Raises MissingByte when only bytes without a token stand in the way, Unsatisfiable when no text fits at all.
     """
-    tables = build_tables(grammar, layout, single)
+    tables = build_tables(layout, single)
     if _fill(tables, grammar, layout, single) >= FAR:
         raise _cause(tables, grammar, layout, single)
     finish(tables, layout)

@@ -31,8 +31,9 @@ Derived = None | bool | int | Decimal | str | Link | Sequence["Derived"] | Mappi
 
 
 def pointer_of(place: str) -> str:
-    """The place as callers know it."""
-    return place[place.index("#"):]
+    """The place as callers know it: keywords of derived schemas (see keywords.py) are no part of it."""
+    pointer, _, _ = place[place.index("#"):].partition("/\udfff")
+    return pointer
 
 
 class Document:

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import numpy as np
+from numba import types
 
+from .flat import COUNTER, DISTINCT, MEMBERS
 from .ir import CLOSE_KEY, COUNT, KEY, OPEN_KEY
+from .jit import kernel
 from .member_keys import INSIDE
 from .tables import (
     BACK,
@@ -14,8 +17,6 @@ from .tables import (
     CALLS_END,
     COST,
     COUNT_LOOP,
-    COUNTER,
-    DISTINCT,
     EDGES,
     EDGES_END,
     FAR,
@@ -27,12 +28,12 @@ from .tables import (
     LOOP,
     LOOSE,
     LOW,
-    MEMBERS,
     MOST,
     PART,
     RULE,
     SIZE,
     START,
+    TABLES_TYPE,
     TIGHT,
     WIDEST,
     Layout,
@@ -40,37 +41,47 @@ from .tables import (
 )
 from .trie import PLAIN_BYTES
 
+_i8, _i4, _u1 = types.int64, types.int32[::1], types.uint8[::1]
+
 
 def finish(tables: Tables, layout: Layout) -> None:
     """Completes tables whose distances are known, in place."""
-    _trim(tables, layout)
+    arrays, room = tuple(tables), np.zeros(layout.states, np.uint8)
+    _trim(arrays, layout.column_counts.astype(np.int32), room)
     _mark_loops(tables)
-    _fill_first(tables)
-    _mark_tight(tables)
+    _fill_first(arrays)
+    room[:] = 0
+    _mark_tight(arrays, room, np.empty(layout.states, np.int32))
 
 
-def _trim(tables: Tables, layout: Layout) -> None:
-    """Removes edges into states that cannot finish in any column; marks states that can in every column as LOOSE."""
-    for index, offset in enumerate(layout.offsets):
-        states, columns, base = layout.rules[index].states, layout.columns[index], layout.bases[index]
-        distance = tables.distance[base: base + states * columns].reshape(states, columns)
-        low = int(tables.rules[index, LOW])
-        if tables.states[offset, KIND] == DISTINCT:
-            distance = distance[:, : low + 1]
-        if tables.states[offset, KIND] != MEMBERS:
-            tables.states[offset: offset + states, LOOSE] = (distance < FAR).all(axis=1)
-        dead = np.flatnonzero((distance >= FAR).all(axis=1)) + offset
-        if tables.states[offset, KIND] == MEMBERS:
-            first, size = tables.rules[index, [FIRST, SIZE]]
-            distance = np.concatenate([distance[:, FREE:].ravel(), tables.members[first: first + size, COST]])
-        tables.rules[index, WIDEST] = distance[distance < FAR].max(initial=0)
-        if dead.size:
-            block = tables.go[offset: offset + states]
-            block[np.isin(block, dead)] = -1
-            actions = -2 - block
-            is_edge = block <= -2
-            is_edge[is_edge] = np.isin(tables.edges[actions[is_edge], 1], dead)
-            block[is_edge] = -1
+@kernel(types.void(TABLES_TYPE, _i4, _u1))
+def _trim(tables, columns, dead):  # type: ignore[no-untyped-def]
+    """Removes edges into states that cannot finish in any column; marks states that can in every column as LOOSE.
+    columns: by rule; dead: by state, 0."""
+    go, states, rules, edges, distance = tables[1], tables[2], tables[3], tables[5], tables[7]
+    for s in range(states.shape[0]):
+        rule = states[s, RULE]
+        count = rules[rule, LOW] + 1 if states[s, KIND] == DISTINCT else columns[rule]
+        members = states[s, KIND] == MEMBERS
+        dead[s], states[s, LOOSE] = 1, 0 if members else 1
+        for c in range(count):
+            cost = distance[states[s, BASE] + c]
+            if cost < FAR:
+                dead[s] = 0
+                if not members or c >= FREE:
+                    rules[rule, WIDEST] = max(rules[rule, WIDEST], cost)
+            else:
+                states[s, LOOSE] = 0
+    for rule in range(rules.shape[0]):
+        for k in range(rules[rule, FIRST], rules[rule, FIRST] + rules[rule, SIZE]):
+            if tables[10][k, COST] < FAR:
+                rules[rule, WIDEST] = max(rules[rule, WIDEST], tables[10][k, COST])
+    for s in range(go.shape[0]):
+        for c in range(go.shape[1]):
+            entry = go[s, c]
+            target = entry if entry >= -1 else edges[-2 - entry, 1]
+            if target >= 0 and dead[target] == 1:
+                go[s, c] = -1
 
 
 def _mark_loops(tables: Tables) -> None:
@@ -85,73 +96,79 @@ def _mark_loops(tables: Tables) -> None:
     tables.states[counting[back.all(axis=1)], LOOP] = COUNT_LOOP
 
 
-def _fill_first(tables: Tables) -> None:
+@kernel(types.void(TABLES_TYPE))
+def _fill_first(tables):  # type: ignore[no-untyped-def]
     """first[rule, class] to its fixed point; rules that cannot finish keep an empty row, so nothing calls them."""
-    starts = tables.rules[:, START]
-    alive = tables.distance[tables.states[starts, BASE]] < FAR
-    tables.first[:] = (tables.go[starts] != -1) & alive[:, None]
-    callees = [[int(tables.calls[c, CALLED_RULE]) for c in range(tables.states[s, CALLS], tables.states[s, CALLS_END])]
-               for s in starts]
+    go, states, rules, calls, first, distance = tables[1], tables[2], tables[3], tables[4], tables[6], tables[7]
+    for rule in range(rules.shape[0]):
+        start = rules[rule, START]
+        if distance[states[start, BASE]] < FAR:
+            for c in range(go.shape[1]):
+                first[rule, c] = go[start, c] != -1
     changed = True
     while changed:
         changed = False
-        for index, called in enumerate(callees):
-            if not called or not alive[index]:
+        for rule in range(rules.shape[0] - 1, -1, -1):  # callees mostly come after their callers
+            start = rules[rule, START]
+            if distance[states[start, BASE]] >= FAR:
                 continue
-            union = tables.first[index] | np.bitwise_or.reduce(tables.first[called], axis=0)
-            if not np.array_equal(union, tables.first[index]):
-                tables.first[index] = union
-                changed = True
+            for k in range(states[start, CALLS], states[start, CALLS_END]):
+                called = calls[k, CALLED_RULE]
+                for c in range(go.shape[1]):
+                    if first[called, c] == 1 and first[rule, c] == 0:
+                        first[rule, c] = 1
+                        changed = True
 
 
-def _mark_tight(tables: Tables) -> None:
+@kernel(types.void(TABLES_TYPE, _u1, _i4))
+def _mark_tight(tables, seen, queue):  # type: ignore[no-untyped-def]
     """TIGHT: a rule of distinct keys in which some state inside a key has finitely many ways to end it.
 
     There a key can become impossible because its last spelling is used, so tokens are tested one by one. Elsewhere
-    another key always exists. 2: so only once no more than the required keys may be written.
+    another key always exists. Where finitely many ways lead on, one leads to a state from which none does but the
+    key's end. Through calls: presumed endless. 2: so only once no more than the required keys may be written.
+    seen: by state, 0; queue: room for all states.
     """
-    for index in range(len(tables.rules)):
-        start = int(tables.rules[index, START])
-        if tables.states[start, KIND] >= DISTINCT:
-            tables.rules[index, TIGHT] = not _endless(tables, index)
-        if tables.states[start, KIND] == MEMBERS:
-            if tables.rules[index, MOST] >= 0 and not tables.rules[index, TIGHT]:
-                tables.rules[index, TIGHT] = 2
-            if tables.rules[index, TIGHT] == 0:
-                mine = (tables.states[:, RULE] == index) & (tables.states[:, PART] == INSIDE)
-                tables.states[mine, LOOSE] = 1
-
-
-def _inner_edges(tables: Tables, state: int) -> list[int]:
-    """Targets of a state inside a key, those of its calls included, without the key's end."""
-    inside = []
-    for entry in tables.go[state].tolist():
-        if entry <= -2:
-            edge = tables.edges[-2 - entry]
-            entry = int(edge[1]) if edge[2] != CLOSE_KEY and edge[2] < KEY else -1
-        if entry >= 0:
-            inside.append(entry)
-    has_calls = tables.states[state, CALLS] < tables.states[state, CALLS_END]
-    called = tables.calls[tables.states[state, CALLS]: tables.states[state, CALLS_END]]
-    return inside + [int(c[BACK]) for c in called] + ([state] if has_calls else [])
-
-
-def _endless(tables: Tables, index: int) -> bool:
-    """Whether from every state inside a key a cycle can be reached (through calls: presumed)."""
-    edges = tables.edges[tables.rules[index, EDGES]: tables.rules[index, EDGES_END]]
-    todo = [int(e[1]) for e in edges if e[2] == OPEN_KEY]
-    graph: dict[int, list[int]] = {}
-    while todo:
-        state = todo.pop()
-        if state not in graph:
-            graph[state] = _inner_edges(tables, state)
-            todo += graph[state]
-    finite = set()
-    changed = True
-    while changed:
-        changed = False
-        for state, targets in graph.items():
-            if state not in finite and all(t in finite for t in targets):
-                finite.add(state)
-                changed = True
-    return not finite
+    go, states, rules, calls, edges = tables[1], tables[2], tables[3], tables[4], tables[5]
+    for rule in range(rules.shape[0]):
+        kind = states[rules[rule, START], KIND]
+        if kind < DISTINCT:
+            continue
+        tail = 0
+        for e in range(rules[rule, EDGES], rules[rule, EDGES_END]):
+            if edges[e, 2] == OPEN_KEY and seen[edges[e, 1]] == 0:
+                seen[edges[e, 1]] = 1
+                queue[tail] = edges[e, 1]
+                tail += 1
+        head = 0
+        while head < tail:
+            state = queue[head]
+            head += 1
+            ways = states[state, CALLS_END] - states[state, CALLS]
+            for k in range(states[state, CALLS], states[state, CALLS_END]):
+                back = calls[k, BACK]
+                if seen[back] == 0:
+                    seen[back] = 1
+                    queue[tail] = back
+                    tail += 1
+            for c in range(go.shape[1]):
+                target = go[state, c]
+                if target <= -2:
+                    action = edges[-2 - target, 2]
+                    target = -1 if action == CLOSE_KEY or action >= KEY else edges[-2 - target, 1]
+                if target >= 0:
+                    ways += 1
+                    if seen[target] == 0:
+                        seen[target] = 1
+                        queue[tail] = target
+                        tail += 1
+            if ways == 0:
+                rules[rule, TIGHT] = 1
+        if kind == MEMBERS and rules[rule, TIGHT] == 0:
+            if rules[rule, MOST] >= 0:
+                rules[rule, TIGHT] = 2
+            else:
+                end = rules[rule + 1, START] if rule + 1 < rules.shape[0] else states.shape[0]
+                for s in range(rules[rule, START], end):
+                    if states[s, PART] == INSIDE:
+                        states[s, LOOSE] = 1

@@ -21,18 +21,21 @@ import numpy as np
 from numba import types
 
 from .arena import ARENA_TYPE, SETS, intern_pair
-from .errors import ConstraintTooLarge, InvalidConstraint
-from .ir import CLOSE_KEY, COUNT, KEY, MEET, NOTHING, OPEN_KEY, WRITTEN, Counter, Grammar, Members, Order, Rule
+from .errors import ConstraintTooLarge
+from .flat import BYTE_HIGH, BYTE_LOW, COUNTER, DISTINCT, MEMBERS, ORDER, OWNER, PLAIN, SOURCE
+from .ir import COUNT, KEY, NOTHING, OPEN_KEY, Counter, Grammar, Members, Order, Rule
 from .jit import kernel
 from .member_keys import MemberKeys, member_keys
+from .verify import verify
 
 FAR = 1 << 30  # the distance of what cannot finish
+
+__all__ = ["COUNTER", "DISTINCT", "MEMBERS", "ORDER", "PLAIN"]  # values of KIND
 
 # columns of `states`
 KIND, BASE, CALLS, CALLS_END, FINAL, RULE, LOOSE, LOOP = 0, 1, 2, 3, 4, 5, 6, 7
 PART, REACH, REACH_END = 8, 9, 10  # of Members: where it lies (member_keys.py), its rows of `reach`
 NO_LOOP, FREE_LOOP, COUNT_LOOP = 0, 1, 2  # values of LOOP: all plain bytes lead back here, with which action
-PLAIN, COUNTER, ORDER, DISTINCT, MEMBERS = 0, 1, 2, 3, 4  # values of KIND
 # columns of `rules`: LOW is the counter's minimum or the number of properties
 LOW, PLATEAU, HIGH, NEXT, START, EDGES, EDGES_END, TIGHT, WIDEST = 0, 1, 2, 3, 4, 5, 6, 7, 8
 # ... and of Members: rows of `members`, how many of them are required and what these cost, the bounds, the cost of one
@@ -133,50 +136,30 @@ def returns(tables, state, register):  # type: ignore[no-untyped-def]
     return tables[2][state, FINAL] == 1 and tables[7][tables[2][state, BASE] + column(tables, state, register)] == 0
 
 
-def _check(grammar: Grammar, index: int, rule: Rule) -> None:
-    """Refuses a rule that the engine would misread."""
-    register = rule.register
-    for edge in (*byte_edges(rule).tolist(), *((c.source, 0, 0, c.target, c.action) for c in rule.calls)):
-        source, low, high, target, action = edge
-        inside = 0 <= source < rule.states and 0 <= target < rule.states and 0 <= low <= high <= 255
-        counts = action == COUNT and isinstance(register, Counter)
-        orders = isinstance(register, Order | Members) and (
-            action in (OPEN_KEY, CLOSE_KEY) or KEY <= action < KEY + len(register.required))
-        orders |= isinstance(register, Members) and action in (WRITTEN, MEET)
-        if not inside or not (action == NOTHING or counts or orders):
-            raise InvalidConstraint(f"rule {index} ({rule.name}) has a malformed edge", where=rule.pointer)
-    if any(call.action in (OPEN_KEY, CLOSE_KEY) for call in rule.calls):
-        raise InvalidConstraint(f"rule {index} ({rule.name}) opens or closes a key on a call", where=rule.pointer)
-    if not all(0 <= call.rule < len(grammar.rules) for call in rule.calls):
-        raise InvalidConstraint(f"rule {index} ({rule.name}) calls a rule that is not there", where=rule.pointer)
-
-
-def byte_edges(rule: Rule) -> Any:
-    """int64 [n, 5]: the rule's byte edges."""
-    return np.frombuffer(rule.edges, np.dtype("<i4")).reshape(-1, 5).astype(np.int64)
-
-
 class Layout:
-    """Where each rule's states and columns lie in the flat arrays. `entries`: how many distances there are."""
+    """Where each rule's states and columns lie in the flat arrays. `entries`: how many distances there are.
+    offsets, bases, columns: by rule, as lists; starts, base_of, column_counts: the same as arrays.
+
+    Raises BrokenGrammar for a grammar that the engine would misread, ConstraintTooLarge past the limits.
+    """
 
     def __init__(self, grammar: Grammar, max_states: int, max_entries: int) -> None:
+        self.flat = verify(grammar)
         self.rules = grammar.rules
-        self.offsets: list[int] = []
-        self.bases: list[int] = []
-        self.columns: list[int] = []
-        self.states = self.entries = 0
-        for index, rule in enumerate(grammar.rules):
-            _check(grammar, index, rule)
-            columns = _columns(rule)
-            self.offsets.append(self.states)
-            self.bases.append(self.entries)
-            self.columns.append(columns)
-            self.states += rule.states
-            self.entries += rule.states * columns
+        self.bounds = [_bounds(rule) for rule in grammar.rules]
+        counts = [_columns(rule, *bounds) for rule, bounds in zip(grammar.rules, self.bounds, strict=True)]
+        columns = np.array(counts, np.int64)
+        ends, base_ends = np.cumsum(self.flat.states), np.cumsum(self.flat.states * columns)
+        self.states, self.entries = int(ends[-1]), int(base_ends[-1])
         if self.states > max_states or self.entries > max_entries:
             raise ConstraintTooLarge(
                 f"the constraint has {self.states} states with {self.entries} register columns; the limits are "
                 f"{max_states} and {max_entries}", keyword="states", fix="Use smaller bounds or fewer alternatives.")
+        self.starts, self.base_of = ends - self.flat.states, base_ends - self.flat.states * columns
+        self.column_counts = columns
+        self.offsets: list[int] = self.starts.tolist()
+        self.bases: list[int] = self.base_of.tolist()
+        self.columns: list[int] = counts
 
 
 def _bounds(rule: Rule) -> tuple[int, int, int]:
@@ -187,34 +170,21 @@ def _bounds(rule: Rule) -> tuple[int, int, int]:
     return (len(rule.register.required) if isinstance(rule.register, Order) else 0), 0, 0
 
 
-def _columns(rule: Rule) -> int:
-    low, plateau, high = _bounds(rule)
+def _columns(rule: Rule, low: int, plateau: int, high: int) -> int:
     if isinstance(rule.register, Counter):
         return low + 1 if high < 0 else low + 1 + max(0, high - plateau)
     if isinstance(rule.register, Order):
         return low + (3 if rule.register.distinct else 1)
-    if isinstance(rule.register, Members):
-        return MEETS + 1
-    return 1
+    return MEETS + 1 if isinstance(rule.register, Members) else 1
 
 
-def _kind(rule: Rule) -> int:
-    if isinstance(rule.register, Order):
-        return DISTINCT if rule.register.distinct else ORDER
-    if isinstance(rule.register, Members):
-        return MEMBERS
-    return COUNTER if rule.register is not None else PLAIN
-
-
-def _byte_classes(quintuples: list[Any]) -> tuple[Any, Any]:
-    """(classes [256], representative byte of each class): bytes that no edge of the grammar tells apart."""
+def _byte_classes(edges: Any) -> Any:
+    """[256] bytes that no edge of the grammar tells apart have one class."""
     cuts = np.zeros(257, bool)
     cuts[0] = True
-    for edges in quintuples:
-        cuts[edges[:, 1]] = True
-        cuts[edges[:, 2] + 1] = True
-    starts = cuts[:256]
-    return (np.cumsum(starts) - 1).astype(np.uint8), np.flatnonzero(starts)
+    cuts[edges[:, BYTE_LOW]] = True
+    cuts[edges[:, BYTE_HIGH] + 1] = True
+    return (np.cumsum(cuts[:256]) - 1).astype(np.uint8)
 
 
 def _next_required(required: tuple[bool, ...]) -> list[int]:
@@ -224,53 +194,36 @@ def _next_required(required: tuple[bool, ...]) -> list[int]:
     return following
 
 
-def build_tables(grammar: Grammar, layout: Layout, single: Any) -> Tables:
-    """The arrays, with every distance still FAR (distance.py fills them) and `first` still 0.
-
-    Raises InvalidConstraint for a grammar that is not well-formed.
-    """
-    quintuples = [byte_edges(rule) for rule in grammar.rules]
-    classes, _ = _byte_classes(quintuples)
-    states = np.zeros((layout.states, REACH_END + 1), np.int32)
-    rules = np.zeros((len(grammar.rules), DEMAND + 1), np.int32)
+def build_tables(layout: Layout, single: Any) -> Tables:
+    """The arrays, with every distance still FAR (distance.py fills them) and `first` still 0."""
+    flat = layout.flat
+    classes = _byte_classes(flat.edges)
+    states, calls = _states(layout)
     go = np.full((layout.states, int(classes.max()) + 1), -1, np.int32)
-    calls: list[tuple[int, int, int, int]] = []
+    rules = np.zeros((len(layout.rules), DEMAND + 1), np.int32)
+    rules[:, [LOW, PLATEAU, HIGH]] = layout.bounds
+    rules[:, START] = layout.starts
     following: list[int] = []
     members: list[tuple[int, int, int, int]] = []
     reach: list[tuple[int, int]] = []
-    for index, rule in enumerate(grammar.rules):
-        offset = layout.offsets[index]
-        _fill_states(states, rule, index, layout)
-        _fill_calls(states, calls, rule, layout, offset)
-        rules[index, :START + 1] = (*_bounds(rule), len(following), offset)
+    for index in np.flatnonzero(flat.kinds > COUNTER).tolist():
+        rule = layout.rules[index]
         if isinstance(rule.register, Order):
+            rules[index, NEXT] = len(following)
             following += _next_required(rule.register.required)
         if isinstance(rule.register, Members):
             keys = member_keys(rule, len(rule.register.required), single)
             _fill_members(states, rules[index], rule.register, keys, len(members))
             members += [(FAR, int(required), FAR, -1) for required in rule.register.required]
-            for state, ends in enumerate(keys.reach, offset):
+            for state, ends in enumerate(keys.reach, layout.offsets[index]):
                 states[state, REACH] = len(reach)
                 reach += ends
                 states[state, REACH_END] = len(reach)
-    edges = _fill_edges(go, quintuples, classes, rules, grammar)
-    return Tables(classes, go, states, rules, _matrix(calls), edges,
+    edges = _fill_edges(go, layout, classes, rules)
+    return Tables(classes, go, states, rules, calls, edges,
                   np.zeros((len(rules), go.shape[1]), np.uint8), np.full(max(layout.entries, 1), FAR, np.int32),
-                  np.array(following or [0], np.int32), single.copy(), _matrix(members),
-                  np.array(reach, np.int32).reshape(-1, 2))
-
-
-def _matrix(rows: list[tuple[int, int, int, int]]) -> Any:
-    return np.array(rows, np.int32).reshape(-1, 4)
-
-
-def _fill_states(states: Any, rule: Rule, index: int, layout: Layout) -> None:
-    offset, columns = layout.offsets[index], layout.columns[index]
-    block = states[offset: offset + rule.states]
-    block[:, KIND] = _kind(rule)
-    block[:, BASE] = layout.bases[index] + columns * np.arange(rule.states)
-    block[list(rule.finals), FINAL] = 1
-    block[:, RULE] = index
+                  np.array(following or [0], np.int32), single.copy(),
+                  np.array(members, np.int32).reshape(-1, 4), np.array(reach, np.int32).reshape(-1, 2))
 
 
 def _fill_members(states: Any, row: Any, register: Members, keys: MemberKeys, first: int) -> None:
@@ -283,39 +236,40 @@ def _fill_members(states: Any, row: Any, register: Members, keys: MemberKeys, fi
     row[HAS_FREE], row[DEMAND], row[FILLER] = keys.free, register.demand, FAR
 
 
-def _fill_calls(states: Any, calls: list[tuple[int, int, int, int]], rule: Rule, layout: Layout, offset: int) -> None:
-    by_source: dict[int, list[tuple[int, int, int, int]]] = {}
-    for call in rule.calls:
-        entry = (layout.offsets[call.rule], offset + call.target, call.action, call.rule)
-        by_source.setdefault(call.source, []).append(entry)
-    states[offset: offset + rule.states, CALLS] = states[offset: offset + rule.states, CALLS_END] = len(calls)
-    for source, entries in by_source.items():
-        states[offset + source, CALLS] = len(calls)
-        calls += entries
-        states[offset + source, CALLS_END] = len(calls)
+def _states(layout: Layout) -> tuple[Any, Any]:
+    """The columns of states that follow from the rules, and the calls by the state that makes them."""
+    flat, offsets = layout.flat, layout.starts
+    states = np.zeros((layout.states, REACH_END + 1), np.int32)
+    owner = np.repeat(np.arange(len(offsets)), flat.states)
+    here = np.arange(layout.states)
+    states[:, RULE], states[:, KIND] = owner, flat.kinds[owner]
+    states[:, BASE] = layout.base_of[owner] + layout.column_counts[owner] * (here - offsets[owner])
+    states[offsets[flat.finals[:, 0]] + flat.finals[:, 1], FINAL] = 1
+    caller = offsets[flat.calls[:, OWNER]] + flat.calls[:, SOURCE]
+    order = np.argsort(caller, kind="stable")
+    states[:, CALLS] = np.searchsorted(caller[order], here)
+    states[:, CALLS_END] = np.searchsorted(caller[order], here, "right")
+    rule, _, callee, target, action = flat.calls[order].T
+    return states, np.stack([offsets[callee], offsets[rule] + target, action, callee], axis=1).astype(np.int32)
 
 
-def _fill_edges(go: Any, quintuples: list[Any], classes: Any, rules: Any, grammar: Grammar) -> Any:
+def _fill_edges(go: Any, layout: Layout, classes: Any, rules: Any) -> Any:
     """Enters the byte edges of all rules, class by class, and says in `rules` where those with an action lie.
 
-    Returns them: int32 [n, 4]. Raises InvalidConstraint when two edges of one state overlap.
+    Returns them: int32 [n, 4].
     """
-    rule = np.repeat(np.arange(len(quintuples)), [len(edges) for edges in quintuples])
-    source, low, high, target, action = np.concatenate(quintuples).T
+    owner, source, low, high, target, action = layout.flat.edges.T
     first = classes[low].astype(np.int64)
     spread = classes[high] - first + 1  # how many classes an edge covers
     edge = np.repeat(np.arange(len(first)), spread)
     column = np.arange(len(edge)) - np.repeat(np.cumsum(spread) - spread, spread) + first[edge]
-    offset = rules[rule[edge], START]
-    row = offset + source[edge]
-    place = row * go.shape[1] + column
-    _, firsts = np.unique(place, return_index=True)
-    if len(firsts) < len(place):
-        twice = grammar.rules[int(rule[edge][np.setdiff1d(np.arange(len(place)), firsts)[0]])]
-        raise InvalidConstraint(f"two byte edges of a state of {twice.name} overlap", where=twice.pointer)
-    acts = action[edge] != NOTHING
-    go.reshape(-1)[place] = np.where(acts, -1 - np.cumsum(acts), offset + target[edge])
-    owner = rule[edge][acts]
-    rules[:, EDGES] = np.searchsorted(owner, np.arange(len(rules)))
-    rules[:, EDGES_END] = np.searchsorted(owner, np.arange(len(rules)), "right")
-    return np.stack([row, offset + target[edge], action[edge], column], axis=1)[acts].astype(np.int32)
+    row, goal = (layout.starts[owner] + source)[edge], (layout.starts[owner] + target)[edge]
+    acts = (action != NOTHING)[edge]
+    if not acts.any():
+        go.reshape(-1)[row * go.shape[1] + column] = goal
+        return np.zeros((0, 4), np.int32)
+    go.reshape(-1)[row * go.shape[1] + column] = np.where(acts, -1 - np.cumsum(acts), goal)
+    acting = owner[edge][acts]
+    rules[:, EDGES] = np.searchsorted(acting, np.arange(len(rules)))
+    rules[:, EDGES_END] = np.searchsorted(acting, np.arange(len(rules)), "right")
+    return np.stack([row, goal, action[edge], column], axis=1)[acts].astype(np.int32)

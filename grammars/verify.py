@@ -1,23 +1,28 @@
-"""The invariants of a grammar, checked before the engine sees it and after it crossed a border."""
+"""The invariants of a grammar, checked where it is bound to a vocabulary: after it crossed a border, before the engine
+sees it."""
 
 from __future__ import annotations
 
-from .ir import (
-    CLOSE_KEY,
-    COUNT,
-    IR_VERSION,
-    KEY,
-    MEET,
-    NOTHING,
-    OPEN_KEY,
-    WRITTEN,
-    Counter,
-    Grammar,
-    Members,
-    Order,
-    Rule,
-    unpack_edges,
+from typing import Any
+
+import numpy as np
+
+from .flat import (
+    ACTION,
+    BYTE_HIGH,
+    BYTE_LOW,
+    CALL_ACTION,
+    CALL_TARGET,
+    CALLED,
+    COUNTER,
+    MEMBERS,
+    OWNER,
+    SOURCE,
+    TARGET,
+    Flat,
+    flatten,
 )
+from .ir import CLOSE_KEY, COUNT, IR_VERSION, KEY, MEET, NOTHING, OPEN_KEY, WRITTEN, Grammar
 
 _EDGE_BYTES = 20
 
@@ -26,77 +31,97 @@ class BrokenGrammar(ValueError):
     """A grammar that the compiler should not have made, or that was damaged on its way."""
 
 
-def verify(grammar: Grammar) -> None:
-    """Raises BrokenGrammar with the rule that is at fault."""
+def verify(grammar: Grammar) -> Flat:
+    """Raises BrokenGrammar with the rule that is at fault; gives the rules as arrays."""
     if grammar.version != IR_VERSION:
         raise BrokenGrammar(f"version {grammar.version} is not {IR_VERSION}")
     if not 0 <= grammar.start < len(grammar.rules):
         raise BrokenGrammar(f"the start rule {grammar.start} is not one of {len(grammar.rules)} rules")
     for number, rule in enumerate(grammar.rules):
-        _verify_rule(number, rule, len(grammar.rules))
-    _verify_empty(grammar)
-    _verify_left_recursion(grammar)
+        if rule.states < 1 or len(rule.edges) % _EDGE_BYTES:
+            _fail(grammar, number, "no states, or broken edges")
+    flat = flatten(grammar)
+    _verify_edges(grammar, flat)
+    _verify_calls(grammar, flat)
+    _verify_actions(grammar, flat, flat.edges[:, OWNER], flat.edges[:, ACTION])
+    _verify_actions(grammar, flat, flat.calls[:, OWNER], flat.calls[:, CALL_ACTION])
+    _verify_empty(grammar, flat)
+    _verify_left_recursion(grammar, flat)
+    return flat
 
 
-def _fail(number: int, rule: Rule, message: str) -> None:
-    raise BrokenGrammar(f"rule {number} ({rule.name}): {message}")
+def _fail(grammar: Grammar, number: int, message: str) -> None:
+    raise BrokenGrammar(f"rule {number} ({grammar.rules[number].name}): {message}")
 
 
-def _verify_rule(number: int, rule: Rule, rules: int) -> None:
-    if rule.states < 1 or len(rule.edges) % _EDGE_BYTES:
-        _fail(number, rule, "no states, or broken edges")
-    previous = (-1, 256)
-    for source, low, high, target, action in sorted(unpack_edges(rule.edges)):
-        if not (0 <= source < rule.states and 0 <= target < rule.states and 0 <= low <= high <= 255):
-            _fail(number, rule, f"the edge {source} -{low}..{high}-> {target} is out of range")
-        if source == previous[0] and low <= previous[1]:
-            _fail(number, rule, f"two edges of state {source} overlap at byte {low}")
-        previous = (source, high)
-        _verify_action(number, rule, action)
-    for call in rule.calls:
-        if not (0 <= call.source < rule.states and 0 <= call.target < rule.states and 0 <= call.rule < rules):
-            _fail(number, rule, f"the call {call.source} -rule {call.rule}-> {call.target} is out of range")
-        _verify_action(number, rule, call.action)
-    if not all(0 <= state < rule.states for state in rule.finals):
-        _fail(number, rule, "a final state is out of range")
+def _check(grammar: Grammar, owners: Any, wrong: Any, message: str) -> None:
+    """Refuses the first of these that is wrong."""
+    if wrong.any():
+        _fail(grammar, int(owners[np.argmax(wrong)]), message)
 
 
-def _verify_action(number: int, rule: Rule, action: int) -> None:
-    register = rule.register
-    fits = (
-        action == NOTHING
-        or (action == COUNT and isinstance(register, Counter))
-        or (action in (OPEN_KEY, CLOSE_KEY) and isinstance(register, Order | Members))
-        or (action in (WRITTEN, MEET) and isinstance(register, Members))
-        or (isinstance(register, Order | Members) and KEY <= action < KEY + len(register.required))
-    )
-    if not fits:
-        _fail(number, rule, f"the action {action} does not fit the register {register}")
+def _outside(values: Any, limit: Any) -> Any:
+    return (values < 0) | (values >= limit)
 
 
-def _verify_empty(grammar: Grammar) -> None:
+def _verify_edges(grammar: Grammar, flat: Flat) -> None:
+    edges, owners = flat.edges, flat.edges[:, OWNER]
+    states, low, high = flat.states[owners], edges[:, BYTE_LOW], edges[:, BYTE_HIGH]
+    wrong = _outside(edges[:, SOURCE], states) | _outside(edges[:, TARGET], states) | (low < 0) | (low > high)
+    _check(grammar, owners, wrong | (high > 255), "an edge is out of range")
+    place = (np.cumsum(flat.states) - flat.states)[owners] * 256 + edges[:, SOURCE] * 256
+    first, last = place + low, place + high
+    if (first[1:] < first[:-1]).any():  # the compiler sorts its edges
+        order = np.argsort(first, kind="stable")
+        first, last, owners = first[order], last[order], owners[order]
+    _check(grammar, owners[1:], first[1:] <= last[:-1], "two edges of a state overlap")
+    finals = flat.finals
+    _check(grammar, finals[:, 0], _outside(finals[:, 1], flat.states[finals[:, 0]]), "a final state is out of range")
+
+
+def _verify_calls(grammar: Grammar, flat: Flat) -> None:
+    calls, owners = flat.calls, flat.calls[:, OWNER]
+    states, action = flat.states[owners], calls[:, CALL_ACTION]
+    wrong = _outside(calls[:, SOURCE], states) | _outside(calls[:, CALL_TARGET], states)
+    _check(grammar, owners, wrong | _outside(calls[:, CALLED], len(grammar.rules)), "a call is out of range")
+    _check(grammar, owners, (action == OPEN_KEY) | (action == CLOSE_KEY), "a call opens or closes a key")
+
+
+def _verify_actions(grammar: Grammar, flat: Flat, owners: Any, actions: Any) -> None:
+    kinds = flat.kinds[owners]
+    orders = (actions == OPEN_KEY) | (actions == CLOSE_KEY) | (
+        (actions >= KEY) & (actions < KEY + flat.properties[owners]))
+    values = (actions == WRITTEN) | (actions == MEET)
+    fits = ((actions == NOTHING) | ((actions == COUNT) & (kinds == COUNTER)) | (orders & (kinds > COUNTER))
+            | (values & (kinds == MEMBERS)))
+    _check(grammar, owners, ~fits, "an action does not fit the register")
+
+
+def _verify_empty(grammar: Grammar, flat: Flat) -> None:
     """Only the start rule may accept the empty text. No rule is empty, so a call never is: state 0 decides."""
-    for number, rule in enumerate(grammar.rules):
-        called = number != grammar.start or any(c.rule == number for r in grammar.rules for c in r.calls)
-        if 0 in rule.finals and called:
-            _fail(number, rule, "it accepts the empty text")
+    called = np.ones(len(grammar.rules), bool)
+    called[grammar.start] = (flat.calls[:, CALLED] == grammar.start).any()
+    owners = flat.finals[:, 0]
+    _check(grammar, owners, (flat.finals[:, 1] == 0) & called[owners], "it accepts the empty text")
 
 
-def _verify_left_recursion(grammar: Grammar) -> None:
+def _verify_left_recursion(grammar: Grammar, flat: Flat) -> None:
     """No rule calls itself before it has read a byte: depth-first over the calls of state 0, iterative."""
-    first = [sorted({call.rule for call in rule.calls if call.source == 0}) for rule in grammar.rules]
-    colour = [0] * len(first)  # 0 new, 1 on the path, 2 done
-    for root in range(len(first)):
-        stack = [(root, iter(first[root]))] if colour[root] == 0 else []
-        colour[root] = colour[root] or 1
+    first: dict[int, list[int]] = {}
+    for caller, called in flat.calls[flat.calls[:, SOURCE] == 0][:, [OWNER, CALLED]].tolist():
+        first.setdefault(caller, []).append(called)
+    path: set[int] = set()
+    done: set[int] = set()
+    for root in first:
+        stack = [(root, False)]
         while stack:
-            number, calls = stack[-1]
-            follower = next(calls, None)
-            if follower is None:
-                colour[number] = 2
-                stack.pop()
-            elif colour[follower] == 1:
-                _fail(follower, grammar.rules[follower], "it calls itself before it reads a byte")
-            elif colour[follower] == 0:
-                colour[follower] = 1
-                stack.append((follower, iter(first[follower])))
+            number, leaving = stack.pop()
+            if leaving:
+                path.discard(number)
+                done.add(number)
+            elif number in path:
+                _fail(grammar, number, "it calls itself before it reads a byte")
+            elif number not in done:
+                path.add(number)
+                stack.append((number, True))
+                stack.extend((called, False) for called in first.get(number, ()))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 
+import msgspec
 import pytest
 
 from espalier.grammars.compile import compile_constraint
@@ -140,6 +141,14 @@ def test_texts_follow_the_schema(schema: str, accepted: list[str], rejected: lis
 
 
 ANY = '{"a":{"b":[1,{"c":[]},{}],"d":"x"},"e":[[true]]}'
+
+
+def test_a_negated_object_names_places_that_callers_know() -> None:
+    schema = {"not": {"properties": {"a": {"items": {"type": "string"}}}, "patternProperties": {"^b": {"type": "null"}},
+                      "propertyNames": {"pattern": "^[ab]"}, "additionalProperties": {"type": "object"}}}
+    grammar = compile_constraint(JsonSchema(json.dumps(schema)))
+    assert all(rule.pointer.isascii() and rule.name.isascii() for rule in grammar.rules)
+    msgspec.msgpack.encode(grammar)
 
 
 @pytest.mark.parametrize("spacing", ["compact", "spaced", "indented"])
