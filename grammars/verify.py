@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from .errors import InvalidConstraint
 from .flat import (
     ACTION,
     BYTE_HIGH,
@@ -27,7 +28,7 @@ from .ir import CLOSE_KEY, COUNT, IR_VERSION, KEY, MEET, NOTHING, OPEN_KEY, WRIT
 _EDGE_BYTES = 20
 
 
-class BrokenGrammar(ValueError):
+class BrokenGrammar(InvalidConstraint):
     """A grammar that the compiler should not have made, or that was damaged on its way."""
 
 
@@ -51,7 +52,8 @@ def verify(grammar: Grammar) -> Flat:
 
 
 def _fail(grammar: Grammar, number: int, message: str) -> None:
-    raise BrokenGrammar(f"rule {number} ({grammar.rules[number].name}): {message}")
+    rule = grammar.rules[number]
+    raise BrokenGrammar(f"rule {number} ({rule.name}): {message}", where=rule.pointer)
 
 
 def _check(grammar: Grammar, owners: Any, wrong: Any, message: str) -> None:
