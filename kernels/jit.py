@@ -10,6 +10,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, TypeAlias
 
+import torch
+
 from .base import KernelError
 
 try:
@@ -50,6 +52,21 @@ def dot(a: Arg, b: Arg) -> Arg:
     if INTERPRETED:
         return tl.dot(a.to(tl.float32), b.to(tl.float32), input_precision="ieee")
     return tl.dot(a, b, input_precision="ieee")
+
+
+@jit
+def add_dot(acc: Arg, a: Arg, b: Arg) -> Arg:
+    """acc + a @ b in float32, added where the products are."""
+    if INTERPRETED:
+        return acc + tl.dot(a.to(tl.float32), b.to(tl.float32), input_precision="ieee")
+    return tl.dot(a, b, acc, input_precision="ieee")
+
+
+def descriptor(matrix: torch.Tensor, block: list[int]) -> Any:
+    """For the copy engine: tiles of a contiguous matrix, zeros where they reach beyond it. Rows start at 16 bytes."""
+    from triton.tools.tensor_descriptor import TensorDescriptor
+
+    return TensorDescriptor(matrix, list(matrix.shape), list(matrix.stride()), block)
 
 
 def next_power_of_2(n: int) -> int:

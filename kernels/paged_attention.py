@@ -12,8 +12,9 @@ that nobody sees may hold anything, NaN included. Scores are q . k * scale, then
 cap. A sink is one more score per query head, without a value. 8-bit k and v have a scale per slot and head.
 
 Fast: one accumulator an item. Exact: chunks of items.CHUNK absolute slots (FAR_CHUNK from FAR on), each from a fresh
-accumulator, folded in ascending order by the same function that merges parts, and one tile shape for every item: a
-token's bits depend on its query and its visible keys alone.
+accumulator, folded in ascending order by the same function that merges parts, in tiles of 64 slots, and the weights of
+a tile are added by the matrix unit, so that no order depends on the shape of the tile: a token's bits depend on its
+query and its visible keys alone.
 """
 
 from __future__ import annotations
@@ -45,17 +46,26 @@ class Tile:
 
 @dataclass(frozen=True, slots=True)
 class Tiles:
-    """Of each bin. `Cut.narrow` and `Cut.wide` of the plan are their m."""
+    """Of each bin. `Cut.narrow` and `Cut.wide` of the plan are their m. In place of narrow, of the same m and n, where
+    there are more than CROWD programs: crowd for pieces, so that more of them run at once, each with fewer tiles on its
+    way; whole for rows that are not cut, of which the longest must not be slow."""
 
     narrow: Tile
     wide: Tile
+    crowd: Tile | None = None
+    whole: Tile | None = None
+
+    def narrow_for(self, programs: int, pieces: bool) -> Tile:
+        chosen = None if programs <= CROWD else self.crowd if pieces else self.whole
+        return chosen or self.narrow
 
 
-# Swept on an H200, bench/results/kernels_attention.json. EXACT: in both bins each warpgroup computes 64 rows by the
-# same instructions.
-FAST = Tiles(Tile(16, 64, 2, 5), Tile(128, 128, 8, 5))
+# Three programs of a narrow tile on each of 132 multiprocessors.
+CROWD = 396
+# Swept on an H200, bench/results/kernels_attention.json. EXACT: every tile is 64 slots, the rest changes no bit.
+FAST = Tiles(Tile(16, 64, 2, 5), Tile(128, 128, 8, 5), crowd=Tile(16, 64, 2, 4))
 FP8 = Tiles(Tile(16, 32, 1, 5), Tile(128, 64, 8, 5))
-EXACT = Tiles(Tile(64, 64, 4, 5), Tile(128, 64, 8, 5))
+EXACT = Tiles(Tile(16, 64, 2, 5), Tile(128, 64, 8, 5), crowd=Tile(16, 64, 2, 4), whole=Tile(16, 64, 4, 5))
 
 
 def reference(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, step: Step, score: Score) -> torch.Tensor:
@@ -223,15 +233,16 @@ def attend(
     _check(q, k, v, step, score)
     out = torch.empty_like(q) if out is None else out
     overlap = overlap and q.is_cuda and work.merges and 0 in work.counts
+    narrow = tiles.narrow_for(work.counts[0] * k.shape[1], work.merges)
     if side is None or 0 in work.counts:
         _launch(q, k, v, step, work, score, out, True, tiles.wide, exact, overlap)
-        _launch(q, k, v, step, work, score, out, False, tiles.narrow, exact, overlap)
+        _launch(q, k, v, step, work, score, out, False, narrow, exact, overlap)
     else:
         main = torch.cuda.current_stream()
         side.wait_stream(main)
         with torch.cuda.stream(side):
             _launch(q, k, v, step, work, score, out, True, tiles.wide, exact)
-        _launch(q, k, v, step, work, score, out, False, tiles.narrow, exact)
+        _launch(q, k, v, step, work, score, out, False, narrow, exact)
         main.wait_stream(side)
     if work.merges:
         merge_parts.launch(work.part_o, work.part_ml, work.part_begin, out, overlap=overlap)

@@ -113,7 +113,8 @@ def check_bits(report: Report) -> None:
         "cut finely": last([Node(length)], 1000), "extended by 64": last([Node(length, tokens=64)], 1),
         "below a prefix": last([Node(1600, (Node(20), Node(length - 1600), Node(5)))], 1000),
         "two levels": last([Node(48, (Node(9), Node(1008, (Node(length - 1056), Node(40, tokens=9)))))], 1),
-        "in a crowd": last([Node(700)] * 9 + [Node(length)] + [Node(64, (Node(100),) * 30)], 500),
+        "beside others": last([Node(700)] * 9 + [Node(length)] + [Node(64, (Node(100),) * 30)], 500),
+        "in a crowd": last([Node(700)] * 120 + [Node(length)], 500),
     }
     for name, bits in others.items():
         report(f"exact bits: {name}", torch.equal(bits, alone), "")
@@ -123,21 +124,23 @@ def check_bits(report: Report) -> None:
 def _product(
     a: Arg, b: Arg, out: Arg, M: constexpr, N: constexpr, K: constexpr
 ) -> None:
-    m, n, k = tl.arange(0, M), tl.arange(0, N), tl.arange(0, K)
+    m, n, k = tl.program_id(0) * M + tl.arange(0, M), tl.arange(0, N), tl.arange(0, K)
     left = tl.load(a + m[:, None] * K + k[None, :])
     right = tl.load(b + n[:, None] * K + k[None, :])
     tl.store(out + m[:, None] * N + n[None, :], dot(left, tl.trans(right)))
 
 
-def probe_tiles(report: Report) -> None:
-    """Whether a product of 16 rows (mma.sync) has the bits of one of 64 (wgmma). Exact mode assumes that it has not."""
-    for k in (64, 128):
-        a, b = (torch.randn(64, k, device="cuda").bfloat16() for _ in range(2))
-        few, many = torch.empty(16, 64, device="cuda"), torch.empty(64, 64, device="cuda")
-        _product[(1,)](a, b, few, M=16, N=64, K=k)
-        _product[(1,)](a, b, many, M=64, N=64, K=k)
-        same = int((few == many[:16]).sum())
-        report(f"probe: 16 rows against 64, K = {k}", True, f"{same} of {few.numel()} values have the same bits")
+def check_instructions(report: Report) -> None:
+    """Exact mode rests on this: a product of 16 rows (mma.sync) has the bits of one of 64 or 128 (wgmma)."""
+    for k in (16, 64, 128):
+        for spread in (0, 12):
+            a, b = (torch.randn(16384, k, device="cuda") for _ in range(2))
+            a, b = ((x * torch.exp2(torch.randn_like(x) * spread)).bfloat16() for x in (a, b[:64]))
+            found = [torch.full((16384, 64), torch.nan, device="cuda") for _ in range(3)]
+            for out, m in zip(found, (16, 64, 128), strict=True):
+                _product[(16384 // m,)](a, b, out, M=m, N=64, K=k, num_warps=8 if m == 128 else 4)
+            other = sum(int((out.view(torch.int32) != found[0].view(torch.int32)).sum()) for out in found[1:])
+            report(f"bits of 16, 64 and 128 rows, K = {k}, spread {spread}", other == 0, f"{other} values differ")
 
 
 def run(report: Report) -> None:
@@ -146,4 +149,4 @@ def run(report: Report) -> None:
     check_fp8(report)
     check_drafts(report)
     check_bits(report)
-    probe_tiles(report)
+    check_instructions(report)

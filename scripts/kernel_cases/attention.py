@@ -3,7 +3,7 @@ from __future__ import annotations
 from typing import Any
 
 from espalier.kernels.merge_parts import _merge
-from espalier.kernels.paged_attention import EXACT, FAST, FP8, Tile, _attend
+from espalier.kernels.paged_attention import CROWD, EXACT, FAST, FP8, Tile, _attend
 
 from .case import Case, typed
 
@@ -35,7 +35,10 @@ def _cases() -> tuple[Case, ...]:
         _case("narrow, head of 80", FAST.narrow, DIM=80), _case("narrow, head of 64", FAST.narrow, DIM=64, WIDTH=64),
         _case("narrow, pairs of fp8", FP8.narrow, "i16", spills=16, **pairs),
         _case("wide, pairs of fp8", FP8.wide, "i16", **pairs),
-        _case("exact narrow", EXACT.narrow, spills=16, **exact), _case("exact wide", EXACT.wide, **exact),
+        _case("exact narrow", EXACT.narrow, spills=48, **exact), _case("exact wide", EXACT.wide, **exact),
+        _case("exact crowd", EXACT.narrow_for(CROWD + 1, True), spills=32, **exact),
+        _case("exact whole", EXACT.narrow_for(CROWD + 1, False), **exact),
+        _case("crowd", FAST.narrow_for(CROWD + 1, True)),
         Case("attention merge", _merge, typed("*fp32: part_o part_ml; *i32: part_begin; *bf16: out"), merge, warps=1,
              wide=("part_o",)),
     )

@@ -161,7 +161,7 @@ def one_row(
     q[row.q_begin : row.q_end] = query[-row.q_len :].to(DEVICE)
     step = Step.of(forest.rows, forest.segments, forest.block_table(DEVICE))
     made = plan(forest.rows, forest.segments, Cut(
-        groups=2, kv_heads=2, least=programs, most=programs, narrow=64, wide=128, exact=True))
+        groups=2, kv_heads=2, least=programs, most=programs, narrow=EXACT.narrow.m, wide=EXACT.wide.m, exact=True))
     work = Work.of(made, q_heads=4, head_dim=keys.shape[2], device=torch.device(DEVICE))
     return attend(q, k, v, step, work, Score(0.125), exact=True, tiles=EXACT)[row.q_end - 1].cpu()
 
