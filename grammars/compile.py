@@ -31,7 +31,8 @@ def compile_constraint(constraint: Constraint, limits: Limits = Limits(),  # noq
 
     Raises a ConstraintError: UnsupportedKeyword, InvalidConstraint, Unsatisfiable or ConstraintTooLarge.
     """
-    return _any(constraint, Meter(limits, _place(constraint), library))
+    with collector_paused():
+        return _any(constraint, Meter(limits, _place(constraint), library))
 
 
 def _any(constraint: Constraint, meter: Meter) -> Grammar:
@@ -104,10 +105,9 @@ def _written(constraint: Lark | Gbnf, meter: Meter) -> Grammar:
     """A grammar that was written as one."""
     size = len(constraint.grammar.encode("utf-8", "surrogatepass"))
     _check_size(size, meter, "gbnf" if isinstance(constraint, Gbnf) else "lark", "line 1, column 1")
-    with collector_paused():
-        if isinstance(constraint, Gbnf):
-            return compile_rules(read_gbnf(constraint.grammar, meter), constraint.root, meter)
-        return compile_rules(read_lark(constraint.grammar, constraint.start, meter), START, meter)
+    if isinstance(constraint, Gbnf):
+        return compile_rules(read_gbnf(constraint.grammar, meter), constraint.root, meter)
+    return compile_rules(read_lark(constraint.grammar, constraint.start, meter), START, meter)
 
 
 def _single(dfa: Dfa, name: str, meter: Meter) -> Grammar:
