@@ -191,9 +191,12 @@ def sweep_cases() -> Iterator[Case]:
     for name in ("extend causal 8k", "extend 8 x (512 on 8k)"):
         for wide in ((128, 64, 8, 5), (128, 128, 8, 4), (128, 64, 8, 7)):
             yield case(name, few, wide)
-        yield case(name, (64, 64, 4, 5), (128, 64, 8, 7), exact=True)
-    yield case("decode 256 x 1k", (16, 64, 4, 5), (128, 64, 8, 5), exact=True)
-    yield case("decode 8 x 4k", (16, 64, 4, 5), (128, 64, 8, 5), exact=True)
+        for wide in ((128, 64, 8, 5), (128, 64, 8, 4), (64, 64, 4, 4)):
+            yield case(name, few, wide, exact=True)
+    tall = ((64, 64, 4, 5), (64, 64, 4, 4), (16, 64, 1, 5))
+    for narrow in (*tall, *((16, 64, warps, stages) for warps in (2, 4) for stages in (4, 5, 7))):
+        for name in ("decode 8 x 4k", "decode 1 x 8k", "decode 256 x 1k", "decode 64 x 4k"):
+            yield case(name, narrow, (128, 64, 8, 5), exact=True)
 
 
 def dense(limits: Ceilings) -> Iterator[Callable[[], Result]]:
