@@ -3,7 +3,7 @@
     python -m scripts.kernel_report [--only NAME]
 
 Prints registers, spills, shared memory and the widths of global loads and stores. Fails on a spill, on a kernel that
-must use wgmma and does not, and where the loads that must be 16 bytes wide are not.
+must use wgmma and does not or uses one at a time, and where the loads that must be 16 bytes wide are not.
 """
 
 from __future__ import annotations
@@ -37,6 +37,7 @@ class Report:
     loads: Counter[str]
     stores: Counter[str]
     wgmma: int
+    wgmma_groups: int
 
     @property
     def widest_load(self) -> int:
@@ -69,7 +70,7 @@ def report(case: Case) -> Report:
     return Report(
         registers=numbers["REG"], spilled=numbers["STACK"] + numbers["LOCAL"] + len(re.findall(r"\bSTL\b", sass)),
         shared=kernel.metadata.shared, loads=_widths(sass, "LDG"), stores=_widths(sass, "STG"),
-        wgmma=len(re.findall(r"\bHGMMA\b", sass)),
+        wgmma=len(re.findall(r"\bHGMMA\b", sass)), wgmma_groups=len(re.findall(r"\bWARPGROUP\.ARRIVE\b", sass)),
     )
 
 
@@ -88,6 +89,8 @@ def faults(case: Case, found: Report) -> list[str]:
         wrong.append(f"spills {found.spilled} bytes")
     if case.wgmma and not found.wgmma:
         wrong.append("no wgmma")
+    if not case.serial and found.wgmma > 1 and found.wgmma_groups >= found.wgmma:
+        wrong.append("each wgmma waits for the one before")
     if case.wide and found.widest_load < 16:
         wrong.append("no load is 16 bytes wide")
     return wrong

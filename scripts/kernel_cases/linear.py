@@ -12,7 +12,7 @@ def _case(name: str, tile: Tile, chunks: int, split: bool, spills: int = 0) -> C
                  "CHUNKS": chunks, "SPLIT": split, "TURNED": tile.turned, "BIAS": False, "GROUP": GROUP,
                  "OVERLAP": split}
     return Case(f"exact linear {name}", _product, types, constants, ("n", "k"), tile.warps, tile.stages,
-                wgmma=True, spills=spills)
+                wgmma=True, spills=spills, serial=split and tile.rows == 128)
 
 
 LARGE = tuple(tile for tile, _ in MANY)
