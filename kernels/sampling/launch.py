@@ -1,7 +1,7 @@
 """The launches of one step's draws: workspace, columns on the device, the order of the passes.
 
-Plain draws and draws with top-k take two launches (scan, settle); top-p or min-p without top-k seven more. The
-host knows which are needed from the parameters alone, so nothing waits for the device and all of it can be captured.
+Plain draws and draws with top-k take two launches (scan, settle); top-p or min-p without top-k four more. The host
+knows which are needed from the parameters alone, so nothing waits for the device and all of it can be captured.
 """
 
 from __future__ import annotations
@@ -14,7 +14,8 @@ import numpy.typing as npt
 import torch
 
 from ..jit import next_power_of_2
-from . import flat as flats
+from .bracket import bracket, guess
+from .nucleus import collect, finish
 from .pieces import TILE
 from .scan import scan
 from .settle import settle
@@ -22,20 +23,26 @@ from .settle import settle
 Tensor = torch.Tensor
 
 CHUNK = 1024
-# Tiles from which the first pivots of a flat draw are guessed: 8,192 tokens fit in the registers of a program.
-SAMPLE = 128
+# Of the sample of a flat draw, 1/32 each: 32 below the best in log-masses.
+BUCKETS = 1024
 
 
 @dataclass(frozen=True, slots=True)
 class Tuning:
-    """block_tiles: tiles of a program that reads logits; with it goes the order of the raw mass. pivots, rounds: of the
-    search for a flat threshold. The rest are warps."""
+    """block_tiles: tiles of a program that reads logits; with it goes the order of the raw mass. sample: tiles from
+    which the pivots of a flat draw are guessed. long: tokens of its list that are worth a closer bound. ways: of its
+    search in the list. The rest are warps."""
 
     block_tiles: int = 64
-    pivots: int = 8
-    rounds: int = 2
+    pivots: int = 4
+    sample: int = 128
+    long: int = 4096
+    ways: int = 8
     scan_warps: int = 4
-    narrow_warps: int = 4
+    guess_warps: int = 8
+    bracket_warps: int = 8
+    collect_warps: int = 4
+    finish_warps: int = 8
     settle_warps: int = 4
     list_warps: int = 8
 
@@ -90,11 +97,10 @@ class Workspace:
     token_list: Tensor
     value_list: Tensor
     cut: Tensor
-    best: Tensor
-    listed: Tensor
     state: Tensor
     pivots: Tensor
-    part: Tensor
+    above: Tensor
+    marks: Tensor
 
     @classmethod
     def allocate(cls, rows: int, vocabulary: int, device: torch.device, tuning: Tuning = TUNED) -> Workspace:
@@ -105,9 +111,9 @@ class Workspace:
             "tile_kept": ((rows, tiles), torch.int64), "raw": ((rows, blocks, 3), torch.float32),
             "tile_list": ((rows, tiles), torch.int32),
             "token_list": ((rows, vocabulary), torch.int32), "value_list": ((rows, vocabulary), torch.float32),
-            "cut": ((rows,), torch.int32), "best": ((rows,), torch.float32), "listed": ((rows,), torch.int32),
-            "state": ((rows, 4), torch.int64), "pivots": ((rows, tuning.pivots), torch.int32),
-            "part": ((rows, blocks, tuning.pivots), torch.int64),
+            "cut": ((rows,), torch.int32), "state": ((rows, 5), torch.int64),
+            "pivots": ((rows, tuning.pivots), torch.float32),
+            "above": ((rows, tuning.pivots, tiles), torch.float32), "marks": ((rows, 2 * tiles), torch.int32),
         }
         return cls(*(torch.empty(shape, dtype=dtype, device=device)
                      for shape, dtype in (shapes[field.name] for field in fields(cls))))
@@ -124,8 +130,14 @@ def draw(
     tiles, blocks, tiles_padded, blocks_padded = _sizes(vocabulary, tuning)
     sizes = {"vocabulary": vocabulary, "words": words, "tiles": tiles, "blocks": blocks}
     if raw_logits is not None and raw:
-        _scan(raw_logits, masks, raw_row, columns, work, tuning, raw=True)
-    _scan(logits, masks, columns.row, columns, work, tuning, raw=raw and raw_logits is None)
+        _scan(raw_logits, masks, raw_row, columns, work, tuning, raw=True, flat=False)
+    if flat:
+        guess[(n,)](
+            logits, masks, columns.row, columns.mask, columns.flat, columns.temperature, columns.top_p, work.pivots,
+            vocabulary, words, tiles, PIVOTS=tuning.pivots, SAMPLE=tuning.sample, BUCKETS=BUCKETS,
+            num_warps=tuning.guess_warps,
+        )
+    _scan(logits, masks, columns.row, columns, work, tuning, raw=raw and raw_logits is None, flat=flat)
     if flat:
         _cut_flat(logits, masks, columns, work, tuning)
     settle[(n,)](
@@ -141,41 +153,34 @@ def draw(
 
 def _scan(
     logits: Tensor, masks: Tensor, row: Tensor | None, columns: Columns, work: Workspace, tuning: Tuning, *,
-    raw: bool,
+    raw: bool, flat: bool,
 ) -> None:
     vocabulary, words, n = logits.shape[1], masks.shape[1], columns.row.shape[0]
     tiles, blocks, _, _ = _sizes(vocabulary, tuning)
     scan[blocks, n](
-        logits, masks, row, columns.mask, columns.temperature, work.tile_best, work.tile_mass, work.raw, vocabulary,
-        words, tiles, blocks, RAW=raw, BLOCK_TILES=tuning.block_tiles, num_warps=tuning.scan_warps,
+        logits, masks, row, columns.mask, columns.temperature, columns.flat, work.pivots, work.tile_best,
+        work.tile_mass, work.above, work.raw, vocabulary, words, tiles, blocks, RAW=raw,
+        PIVOTS=tuning.pivots if flat else 0, BLOCK_TILES=tuning.block_tiles, num_warps=tuning.scan_warps,
     )
 
 
 def _cut_flat(logits: Tensor, masks: Tensor, columns: Columns, work: Workspace, tuning: Tuning) -> None:
-    """Fills `cut` of the flat draws."""
+    """Fills `cut` and `tile_kept` of the flat draws."""
     vocabulary, words, n = logits.shape[1], masks.shape[1], columns.row.shape[0]
-    tiles, blocks, tiles_padded, blocks_padded = _sizes(vocabulary, tuning)
-    where = (logits, masks, columns.row, columns.mask, columns.flat, columns.temperature)
-    flats.start[(n,)](
-        *where, columns.top_p, columns.min_p, work.tile_best, work.tile_mass, work.best, work.state, work.pivots,
-        work.listed, vocabulary, words, tiles, TILES=tiles_padded, PIVOTS=tuning.pivots, SAMPLE=SAMPLE, num_warps=8,
+    tiles, blocks, tiles_padded, _ = _sizes(vocabulary, tuning)
+    bracket[(n,)](
+        columns.flat, columns.temperature, columns.top_p, columns.min_p, work.pivots, work.tile_best, work.tile_mass,
+        work.above, work.state, vocabulary, tiles, TILES=tiles_padded, PIVOTS=tuning.pivots, LONG=tuning.long,
+        num_warps=tuning.bracket_warps,
     )
-    for done in range(tuning.rounds):
-        flats.narrow[blocks, n](
-            *where, work.best, work.state, work.pivots, work.part, vocabulary, words, blocks,
-            BLOCK_TILES=tuning.block_tiles, PIVOTS=tuning.pivots, num_warps=tuning.narrow_warps,
-        )
-        flats.decide[(n,)](
-            columns.flat, columns.temperature, columns.min_p, work.best, work.state, work.pivots, work.part, blocks,
-            BLOCKS=blocks_padded, PIVOTS=tuning.pivots, LAST=done == tuning.rounds - 1, num_warps=1,
-        )
-    flats.collect[blocks, n](
-        *where, work.best, work.state, work.listed, work.token_list, work.value_list, work.tile_kept, vocabulary,
-        words, tiles, vocabulary, BLOCK_TILES=tuning.block_tiles, num_warps=tuning.narrow_warps,
+    collect[blocks, n](
+        logits, masks, columns.row, columns.mask, columns.flat, work.tile_best, work.state, work.marks, vocabulary,
+        words, tiles, PIVOTS=tuning.pivots, BLOCK_TILES=tuning.block_tiles, num_warps=tuning.collect_warps,
     )
-    flats.finish[(n,)](
-        columns.flat, columns.temperature, work.best, work.state, work.listed, work.token_list, work.value_list,
-        work.tile_kept, work.cut, tiles, vocabulary, CHUNK=CHUNK, num_warps=4,
+    finish[(n,)](
+        logits, columns.row, columns.flat, columns.temperature, work.tile_best, work.above, work.state, work.marks,
+        work.token_list, work.value_list, work.tile_kept, work.cut, vocabulary, tiles, vocabulary,
+        TILES=tiles_padded, PIVOTS=tuning.pivots, CHUNK=CHUNK, WAYS=tuning.ways, num_warps=tuning.finish_warps,
     )
 
 

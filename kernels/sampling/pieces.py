@@ -51,16 +51,8 @@ def read_quarter(
     raw = tl.load(logits + token, mask=token < vocabulary, other=float("-inf")).to(tl.float32)
     at = tile * 2 + QUARTER // 2
     word = tl.load(mask + at, mask=at < words, other=0)
-    return raw, ((word[:, None] >> (lane & 31)) & 1) != 0
-
-
-@jit
-def allowed_quarter(
-    logits: Arg, mask: Arg, tile: Arg, vocabulary: Arg, words: Arg, QUARTER: constexpr
-) -> Arg:
-    """[tiles, 16] logits, -inf where they are not allowed or NaN."""
-    raw, allowed = read_quarter(logits, mask, tile, vocabulary, words, QUARTER)
-    return tl.where(allowed & (raw == raw), raw, float("-inf"))
+    # The bit of a token becomes the sign: one instruction less than a bit tested by itself.
+    return raw, (word[:, None] << (31 - (lane & 31))) < 0
 
 
 @jit
@@ -70,11 +62,9 @@ def best_of(a: Arg, b: Arg, c: Arg, d: Arg) -> Arg:
 
 
 @jit
-def mass_of_four(a: Arg, b: Arg, c: Arg, d: Arg, best: Arg, scale: Arg) -> Arg:
-    """[tiles]: the masses of four quarters, against `best` of [tiles]."""
-    top = finite(best)[:, None]
-    halves = mass_of(a, top, scale) + mass_of(b, top, scale), mass_of(c, top, scale) + mass_of(d, top, scale)
-    return tl.sum(halves[0] + halves[1], 1)
+def sum_of(a: Arg, b: Arg, c: Arg, d: Arg) -> Arg:
+    """[tiles]: the sums of four quarters, in this order."""
+    return tl.sum((a + b) + (c + d), 1)
 
 
 @jit
@@ -123,3 +113,10 @@ def uniform(seed: Arg, position: Arg) -> Arg:
 def goal_of(share: Arg, total: Arg) -> Arg:
     """The integer mass that a share of `total` must pass."""
     return (share.to(tl.float64) * total.to(tl.float64)).to(tl.int64)
+
+
+@jit
+def min_p_key(best: Arg, temperature: Arg, min_p: Arg) -> Arg:
+    """The key of best + T * log(min_p); the lowest key when min_p is 0."""
+    log = tl.log2(tl.where(min_p > 0, min_p, 1.0)) * 0.6931471805599453
+    return tl.where(min_p > 0, key_of(best + temperature * log), lowest_key())

@@ -2,21 +2,28 @@
 
 scan: one program a (block of tiles, draw). Effect: tile_best[i, t] = best allowed logit of tile t, -inf where there is
 none; tile_mass[i, t] = sum of e ** ((x - tile_best) / T) over its allowed tokens; raw[i, b] = (best, mass, whether one
-is NaN) of block b of the logits as they are, for log-probabilities.
+is NaN) of block b of the logits as they are, for log-probabilities. For flat draws above[i, j, t] = the part of
+tile_mass at or above pivots[i, j].
 """
 
 from __future__ import annotations
 
 from ..jit import Arg, constexpr, jit, tl
-from .pieces import best_of, finite, mass_of, mass_of_four, read_quarter
+from .pieces import best_of, finite, mass_of, read_quarter, sum_of
+
+
+@jit
+def kept_of(x: Arg, m: Arg, at: Arg) -> Arg:
+    return tl.where(x >= at, m, 0.0)
 
 
 @jit
 def scan(
-    logits: Arg, masks: Arg, row: Arg, mask: Arg, temperature: Arg, tile_best: Arg, tile_mass: Arg, raw: Arg,
-    vocabulary: Arg, words: Arg, tiles: Arg, blocks: Arg, RAW: constexpr, BLOCK_TILES: constexpr,
+    logits: Arg, masks: Arg, row: Arg, mask: Arg, temperature: Arg, flat: Arg, pivots: Arg, tile_best: Arg,
+    tile_mass: Arg, above: Arg, raw: Arg, vocabulary: Arg, words: Arg, tiles: Arg, blocks: Arg, RAW: constexpr,
+    PIVOTS: constexpr, BLOCK_TILES: constexpr,
 ) -> None:
-    """RAW: also the raw statistics."""
+    """RAW: also the raw statistics. PIVOTS: 0 where no draw is flat."""
     i = tl.program_id(1).to(tl.int64)
     block = tl.program_id(0)
     tile = block * BLOCK_TILES + tl.arange(0, BLOCK_TILES)
@@ -31,18 +38,29 @@ def scan(
         at = raw + (i * blocks + block) * 3
         none = (n0 & n1) & (n2 & n3)
         tl.store(at + 2, tl.max(tl.max(tl.where(none, 0.0, 1.0), 1), 0))
-        x0, x1 = tl.where(n0, x0, float("-inf")), tl.where(n1, x1, float("-inf"))
-        x2, x3 = tl.where(n2, x2, float("-inf")), tl.where(n3, x3, float("-inf"))
+    x0, x1 = tl.where(n0, x0, float("-inf")), tl.where(n1, x1, float("-inf"))
+    x2, x3 = tl.where(n2, x2, float("-inf")), tl.where(n3, x3, float("-inf"))
+    if RAW:
         raw_best = best_of(x0, x1, x2, x3)
-        raw_mass = mass_of_four(x0, x1, x2, x3, raw_best, 1.4426950408889634)
+        top = finite(raw_best)[:, None]
+        unit = 1.4426950408889634
+        m0, m1, m2, m3 = mass_of(x0, top, unit), mass_of(x1, top, unit), mass_of(x2, top, unit), mass_of(x3, top, unit)
         best = tl.max(raw_best, 0)
         tl.store(at, best)
-        tl.store(at + 1, tl.sum(raw_mass * mass_of(raw_best, finite(best), 1.4426950408889634), 0))
-    x0, x1 = tl.where(a0 & n0, x0, float("-inf")), tl.where(a1 & n1, x1, float("-inf"))
-    x2, x3 = tl.where(a2 & n2, x2, float("-inf")), tl.where(a3 & n3, x3, float("-inf"))
+        tl.store(at + 1, tl.sum(sum_of(m0, m1, m2, m3) * mass_of(raw_best, finite(best), unit), 0))
+    x0, x1 = tl.where(a0, x0, float("-inf")), tl.where(a1, x1, float("-inf"))
+    x2, x3 = tl.where(a2, x2, float("-inf")), tl.where(a3, x3, float("-inf"))
     t = tl.load(temperature + i)
+    scale = 1.4426950408889634 / tl.where(t == 0.0, 1.0, t)
     best_of_tile = best_of(x0, x1, x2, x3)
-    mass = mass_of_four(x0, x1, x2, x3, best_of_tile, 1.4426950408889634 / tl.where(t == 0.0, 1.0, t))
+    top = finite(best_of_tile)[:, None]
+    m0, m1, m2, m3 = mass_of(x0, top, scale), mass_of(x1, top, scale), mass_of(x2, top, scale), mass_of(x3, top, scale)
     there = tile < tiles
     tl.store(tile_best + i * tiles + tile, best_of_tile, mask=there)
-    tl.store(tile_mass + i * tiles + tile, mass, mask=there)
+    tl.store(tile_mass + i * tiles + tile, sum_of(m0, m1, m2, m3), mask=there)
+    if PIVOTS:
+        if tl.load(flat + i) != 0:
+            for j in tl.static_range(PIVOTS):
+                v = tl.load(pivots + i * PIVOTS + j)
+                kept = sum_of(kept_of(x0, m0, v), kept_of(x1, m1, v), kept_of(x2, m2, v), kept_of(x3, m3, v))
+                tl.store(above + (i * PIVOTS + j) * tiles + tile, kept, mask=there)

@@ -1,7 +1,7 @@
 """Last pass: one program a draw finds the threshold and the token.
 
 A plain draw inverts over the masses of the tiles, then over the tokens of one tile; so does a flat one, over the masses
-that `flat.py` left. With top-k the tokens that can be kept are few: the k-th best tile bounds the k-th best token from
+that `nucleus.py` left. With top-k the tokens that can be kept are few: the k-th best tile bounds the k-th best token from
 below, only tiles that reach the bound are read again, and their tokens at or above it are listed.
 """
 
@@ -9,14 +9,7 @@ from __future__ import annotations
 
 from ..jit import Arg, constexpr, jit, tl
 from .lists import bound_kth, count_cut, gather_tiles, gather_tokens, invert, mass_cut, small_cuts, total_mass
-from .pieces import finite, fixed, goal_of, key_of, lowest_key, mass_of, read, uniform
-
-
-@jit
-def min_p_key(best: Arg, temperature: Arg, min_p: Arg) -> Arg:
-    """The key of best + T * log(min_p); the lowest key when min_p is 0."""
-    log = tl.log2(tl.where(min_p > 0, min_p, 1.0)) * 0.6931471805599453
-    return tl.where(min_p > 0, key_of(best + temperature * log), lowest_key())
+from .pieces import finite, fixed, goal_of, key_of, lowest_key, mass_of, min_p_key, read, uniform
 
 
 @jit

@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from espalier.kernels.sampling import flat, launch, scan, settle
+from espalier.kernels.sampling import bracket, launch, nucleus, scan, settle
 
 from .case import Case, typed
 
@@ -18,12 +18,13 @@ def _types(kernel: object, logits: str, *more: str) -> dict[str, str]:
 
 def _cases() -> tuple[Case, ...]:
     cases = []
+    more = "*fp32: pivots above value_list; *i64: state; *i32: marks token_list; i32: capacity"
     for logits in ("fp32", "bf16"):
-        types = _types(scan.scan, logits)
-        for raw in (True, False):
+        types = _types(scan.scan, logits, more)
+        for raw, pivots in ((True, 0), (False, 0), (True, launch.TUNED.pivots)):
             cases.append(Case(
-                f"scan {logits} raw={raw}", scan.scan, types,
-                {"RAW": raw, "BLOCK_TILES": launch.TUNED.block_tiles}, ALIGNED, wide=("logits",),
+                f"scan {logits} raw={raw} pivots={pivots}", scan.scan, types,
+                {"RAW": raw, "PIVOTS": pivots, "BLOCK_TILES": launch.TUNED.block_tiles}, ALIGNED, wide=("logits",),
             ))
     lists = "*i32: raw_row tile_list token_list token_out nan_out; *fp32: value_list logprob_out; i32: capacity"
     for listed, flats in ((False, False), (True, False), (True, True)):
@@ -32,18 +33,16 @@ def _cases() -> tuple[Case, ...]:
             {**SHAPE, "CHUNK": launch.CHUNK, "FLAT": flats, "LISTS": listed, "RAW": True}, (*ALIGNED, "capacity"),
             warps=launch.TUNED.list_warps if listed else launch.TUNED.settle_warps,
         ))
-    more = "*fp32: best best_out best_of value_list; *i64: state part; *i32: pivots listed token_list; i32: capacity"
-    pivots, block = {"PIVOTS": launch.TUNED.pivots}, {"BLOCK_TILES": launch.TUNED.block_tiles}
+    pivots, tuned = {"PIVOTS": launch.TUNED.pivots}, launch.TUNED
     for name, kernel, constants, warps in (
-        ("start", flat.start, {"TILES": 2048, "SAMPLE": launch.SAMPLE, **pivots}, 8),
-        ("narrow", flat.narrow, {**block, **pivots}, 4), ("collect", flat.collect, block, 4),
-        ("decide", flat.decide, {"BLOCKS": 32, "LAST": False, **pivots}, 1),
-        ("finish", flat.finish, {"CHUNK": launch.CHUNK}, 4),
+        ("guess", bracket.guess, {"SAMPLE": tuned.sample, "BUCKETS": launch.BUCKETS}, tuned.guess_warps),
+        ("bracket", bracket.bracket, {"TILES": 2048, "LONG": tuned.long}, tuned.bracket_warps),
+        ("collect", nucleus.collect, {"BLOCK_TILES": tuned.block_tiles}, tuned.collect_warps),
+        ("finish", nucleus.finish, {"TILES": 2048, "CHUNK": launch.CHUNK, "WAYS": tuned.ways}, tuned.finish_warps),
     ):
-        types = _types(kernel, "fp32", more)
         cases.append(Case(
-            f"flat {name}", kernel, types, constants, (*ALIGNED, "capacity"), warps,
-            wide=("logits",) if name in ("narrow", "collect") else (),
+            f"flat {name}", kernel, _types(kernel, "fp32", more), {**constants, **pivots}, (*ALIGNED, "capacity"),
+            warps, wide=("logits",) if name == "collect" else (),
         ))
     return tuple(cases)
 
