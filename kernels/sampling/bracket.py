@@ -4,9 +4,8 @@ guess: from a sample of the tiles, before the scan, values at which about top_p 
 need not be so; the scan sums what really lies above them. bracket: after the scan, one program a draw; what it says is
 certain.
 
-state: [n, 5] int64: low, high, the pivot just above high (PIVOTS when there is none: then high is the best), the mass at
-or above that pivot, goal. The threshold is the largest key in [low, high] at or above which there is a mass of `goal`;
-low when none of them has it.
+state: [n, 5] int64: low, high, the pivot just above high (PIVOTS when there is none), the mass at or above that pivot,
+goal. The threshold is the largest key in [low, high] at or above which there is a mass of `goal`; low when none has it.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """Last pass: one program a draw finds the threshold and the token.
 
 A plain draw inverts over the masses of the tiles, then over the tokens of one tile; so does a flat one, over the masses
-that `nucleus.py` left. With top-k the tokens that can be kept are few: the k-th best tile bounds the k-th best token from
-below, only tiles that reach the bound are read again, and their tokens at or above it are listed.
+that `nucleus.py` left. With top-k the tokens that can be kept are few: the k-th best tile bounds the k-th best token
+from below, only tiles that reach the bound are read again, and their tokens at or above it are listed.
 """
 
 from __future__ import annotations

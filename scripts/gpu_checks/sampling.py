@@ -9,8 +9,10 @@ import numpy as np
 import numpy.typing as npt
 import torch
 
-from espalier.kernels import sample
+from espalier.kernels import next_row, sample
 from espalier.kernels.sampling import launch
+from espalier.kernels.sampling.edit import Edits, edit
+from espalier.kernels.sampling.edit import reference as edit_reference
 
 Report = Callable[[str, bool, str], None]
 VOCABULARY = 128_256
@@ -59,6 +61,73 @@ def check_references(report: Report) -> None:
             # An edge between two tokens may lie a rounding apart where two ways to sum differ.
             report(f"sample {str(dtype)[6:]} {setting}", other <= 1 and gap < 2e-4,
                    f"{other} of {n} other tokens, log-probability {gap:.0e}")
+
+
+def _with_heavy_tokens() -> torch.Tensor:
+    """As a language model's: a few tokens far above the rest, most of them in different tiles."""
+    logits = torch.randn(8, VOCABULARY, device="cuda") * 2
+    at = torch.randint(VOCABULARY, (8, 40), device="cuda")
+    return logits.scatter(1, at, 8 + 6 * torch.rand(8, 40, device="cuda"))
+
+
+SHAPES: dict[str, Callable[[], torch.Tensor]] = {
+    "few heavy tokens": _with_heavy_tokens,
+    "spread of 5": lambda: torch.randn(8, VOCABULARY, device="cuda") * 5,
+    "spread of 0.01": lambda: torch.randn(8, VOCABULARY, device="cuda") * 0.01,
+    "all equal": lambda: torch.full((8, VOCABULARY), 1.5, device="cuda"),
+    "of nine values": lambda: torch.randint(-4, 5, (8, VOCABULARY), device="cuda").float(),
+    "ascending": lambda: torch.linspace(-9, 9, VOCABULARY, device="cuda").repeat(8, 1),
+}
+
+
+def check_shapes(report: Report) -> None:
+    """Flat draws of logits for which a sample of the tiles says little."""
+    rng = np.random.default_rng(int(torch.randint(1 << 30, ())))
+    masks = masks_of(8, VOCABULARY, rng)
+    for name, make in SHAPES.items():
+        logits = make()
+        for setting in ({"top_p": 0.9}, {"top_p": 0.3, "temperature": 0.7}, {"top_p": 0.999, "min_p": 0.01}):
+            picks = picks_of(8, mask=rng.integers(0, 9, 8), seed=rng.integers(0, 2**60, 8), **setting)
+            ours, theirs = sample.on_device(logits, masks, picks), sample.reference(logits, masks, picks)
+            other = int((ours.token != theirs.token).sum())
+            report(f"flat draw, {name}, {setting}", other <= 1, f"{other} of 8 other tokens")
+
+
+def check_edits(report: Report) -> None:
+    n, each = 16, 300
+    for dtype in (torch.float32, torch.bfloat16):
+        logits = torch.randn(n + 3, VOCABULARY, device="cuda").to(dtype)
+        row = torch.randperm(n + 3, device="cuda")[:n].int()
+        edits = Edits(
+            begin=torch.arange(n + 1, device="cuda", dtype=torch.int32) * each,
+            token=torch.cat([torch.randperm(VOCABULARY)[:each] for _ in range(n)]).int().cuda(),
+            bias=torch.randn(n * each, device="cuda"), count=torch.randint(3, (n * each,), device="cuda").int(),
+            seen=torch.randint(2, (n * each,), device="cuda").int(),
+            repetition=1 + torch.rand(n, device="cuda"), frequency=torch.rand(n, device="cuda"),
+            presence=torch.rand(n, device="cuda"),
+        )
+        there = Edits(**{name: getattr(edits, name).cpu() for name in Edits.__slots__})
+        gap = float((edit(logits, row, edits).cpu() - edit_reference(logits.cpu(), row.cpu(), there)).abs().max())
+        report(f"penalties and bias {str(dtype)[6:]}", gap < 1e-5, f"{gap:.0e}")
+
+
+def check_next_rows(report: Report) -> None:
+    """Half of the tokens keep their row, a thousand lead on, the rest are for the host."""
+    rng = np.random.default_rng(int(torch.randint(1 << 30, ())))
+    rows, n, each = 50, 256, 1000
+    keeps = torch.from_numpy(masks_of(rows - 1, VOCABULARY, rng)).cuda()
+    begin = torch.arange(rows + 1, device="cuda", dtype=torch.int32) * each
+    tokens = torch.cat([torch.randperm(VOCABULARY)[:each] for _ in range(rows)]).int().cuda()
+    targets = torch.randint(rows, (rows * each,), device="cuda").int()
+    row = torch.randint(-1, rows, (n,), device="cuda").int()
+    token = torch.randint(-1, VOCABULARY, (n,), device="cuda").int()
+    some = torch.arange(0, n, 2, device="cuda")
+    token[some] = tokens[row[some].clamp_min(0).long() * each + torch.randint(each, some.shape, device="cuda")]
+    expected = torch.full((n,), -9, dtype=torch.int32)
+    next_row.reference(*(x.cpu() for x in (row, token, keeps, begin, tokens, targets)), expected)
+    next_row.on_device(row, token, keeps, begin, tokens, targets, row)
+    report("transition words, in place", torch.equal(row.cpu(), expected),
+           f"{int((expected < 0).sum())} of {n} for the host")
 
 
 def check_distribution(report: Report) -> None:
@@ -116,7 +185,8 @@ def check_capture(report: Report) -> None:
         with torch.cuda.graph(graph):
             launch.draw(logits, masks, columns, work, **how)
         logits.copy_(torch.randn_like(logits))
-        for memory in (work.tile_best, work.tile_mass, work.raw, work.value_list, work.best, work.logprob):
+        for memory in (work.tile_best, work.tile_mass, work.raw, work.value_list, work.above, work.pivots,
+                       work.logprob):
             memory.fill_(torch.nan)
         work.token.fill_(-7)
         graph.replay()
@@ -127,6 +197,9 @@ def check_capture(report: Report) -> None:
 
 def run(report: Report) -> None:
     check_references(report)
+    check_shapes(report)
+    check_edits(report)
+    check_next_rows(report)
     check_distribution(report)
     check_bits(report)
     check_capture(report)

@@ -1,0 +1,103 @@
+"""Every Triton kernel once or a few times on tiny shapes, in groups: what `scripts.memcheck` runs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+import torch
+
+from espalier.kernels import copy_slots, gated_silu, gather_rows, next_row, rms_norm, rope_write, sample
+from espalier.kernels.layout import Batch, PagedCache, Span
+from espalier.kernels.paged import Score
+from espalier.kernels.paged_attention import FAST, FP8
+from espalier.kernels.sampling.edit import Edits, edit
+from tests.kernels.forests import Forest, Node
+
+from .gpu_checks.attention import DIM, GROUPS, KV_HEADS, attended
+from .gpu_checks.sampling import masks_of, picks_of
+
+CUDA = torch.device("cuda")
+# Below, at and above a mask word, a tile and a block; none a multiple of what a program reads.
+VOCABULARIES = (33, 1000, 4163)
+
+
+def plain_draws() -> None:
+    for vocabulary in VOCABULARIES:
+        _draw(vocabulary, torch.float32, temperature=[0.0, 0.7, 1.0])
+    _draw(1000, torch.bfloat16, target=[-1, 999, -1])
+
+
+def listed_draws() -> None:
+    for vocabulary in VOCABULARIES:
+        _draw(vocabulary, torch.float32, top_k=[1, 20, 3000], top_p=[1.0, 0.9, 0.9], min_p=[0.0, 0.05, 0.0])
+
+
+def flat_draws() -> None:
+    for vocabulary in VOCABULARIES:
+        _draw(vocabulary, torch.float32, top_p=[0.9, 0.999, 1.0], min_p=[0.0, 0.05, 0.1])
+
+
+def _draw(vocabulary: int, dtype: torch.dtype, **columns: object) -> None:
+    logits = torch.randn(3, vocabulary, device=CUDA).to(dtype)
+    logits[1, 7] = torch.nan
+    masks = masks_of(2, vocabulary, np.random.default_rng(vocabulary))
+    sample.on_device(logits, masks, picks_of(3, mask=[0, 1, 2], **columns))
+
+
+def edits_and_rows() -> None:
+    logits, row = torch.randn(2, 4163, device=CUDA), torch.tensor([1, 0], device=CUDA, dtype=torch.int32)
+    ones, count = torch.ones(2, device=CUDA), torch.ones(6, device=CUDA, dtype=torch.int32)
+    begin = torch.tensor([0, 2, 6], device=CUDA, dtype=torch.int32)
+    token = torch.tensor([0, 4162, 5, 4096, 4095, 64], device=CUDA, dtype=torch.int32)
+    edit(logits, row, Edits(begin, token, count.float(), count, count, 2 * ones, ones, ones))
+    keeps = torch.ones(2, 131, device=CUDA, dtype=torch.int32)
+    next_row.on_device(row, torch.tensor([4162, -1], device=CUDA, dtype=torch.int32), keeps, begin[:3], token,
+                       token % 2, row)
+
+
+def attention() -> None:
+    trees = [Node(48, (Node(17), Node(80, tokens=70))), Node(1)]
+    for exact in (False, True):
+        _attend(trees, torch.bfloat16, exact)
+    _attend(trees, torch.float8_e4m3fn, False)
+
+
+def _attend(trees: list[Node], dtype: torch.dtype, exact: bool) -> None:
+    forest = Forest.of(trees, 16)
+    q = torch.randn(forest.tokens, GROUPS * KV_HEADS, DIM, device=CUDA).bfloat16()
+    k, v = (forest.pool(KV_HEADS, DIM, torch.float32, "cuda").to(dtype) for _ in range(2))
+    score, tiles = Score(DIM**-0.5), FAST
+    if dtype == torch.float8_e4m3fn:
+        ones = torch.ones(k.shape[:3], device=CUDA)
+        score, tiles = Score(DIM**-0.5, k_scale=ones, v_scale=ones), FP8
+    attended(forest, q, k, v, score, exact=exact, programs=8, tiles=tiles)
+
+
+def norms_and_gates() -> None:
+    for dtype in (torch.float32, torch.bfloat16):
+        x = torch.randn(3, 576, device=CUDA).to(dtype)
+        rms_norm.on_device(x, x.clone(), x[0].clone(), 1e-5, 1.0)
+        rms_norm.on_device(x, None, x[0].clone(), 1e-5, 0.0)
+        gated_silu.on_device(x)
+        gated_silu.gelu_on_device(x)
+        gather_rows.on_device(x, torch.tensor([2, 0], device=CUDA))
+
+
+def rotation_and_copies() -> None:
+    for heads, kv, dim, interleaved in ((4, 2, 64, False), (2, 1, 80, True)):
+        batch = Batch.of([Span(0, 1, 30, (3, 1)), Span(1, 5, 7, (2,))], page=16, pages=4, device=CUDA)
+        cache = PagedCache.allocate(
+            layers=2, pages=4, kv_heads=kv, page=16, head_dim=dim, dtype=torch.bfloat16, device=CUDA)
+        cos, sin = (x.to(CUDA) for x in rope_write.rope_table(64, dim, 1e4))
+        qkv = torch.randn(batch.tokens, (heads + 2 * kv) * dim, device=CUDA).bfloat16()
+        norms = rope_write.HeadNorms(*torch.ones(2, dim, device=CUDA).bfloat16(), 1e-5) if interleaved else None
+        rope_write.on_device(qkv, cos, sin, cache.k[0], cache.v[0], batch, interleaved=interleaved, norms=norms)
+        copy_slots.on_device(cache, 2, 0, 9)
+
+
+CASES: dict[str, Callable[[], None]] = {
+    case.__name__.replace("_", " "): case
+    for case in (plain_draws, listed_draws, flat_draws, edits_and_rows, attention, norms_and_gates,
+                 rotation_and_copies)
+}
