@@ -17,6 +17,7 @@ from . import (
     gated_silu,
     gather_rows,
     linear,
+    log_probs,
     next_row,
     rms_norm,
     rope_write,
@@ -25,6 +26,7 @@ from . import (
 from .base import Device, Implementation, KernelError, Mode
 from .layout import Batch, PagedCache
 from .linear import Groups, Matrix
+from .log_probs import LogProbs
 from .sample import Draws, Picks
 
 Tensor = torch.Tensor
@@ -40,6 +42,7 @@ TABLE: tuple[Implementation, ...] = (
     *gather_rows.IMPLEMENTATIONS,
     *copy_slots.IMPLEMENTATIONS,
     *sample.IMPLEMENTATIONS,
+    *log_probs.IMPLEMENTATIONS,
     *next_row.IMPLEMENTATIONS,
 )
 
@@ -59,6 +62,7 @@ class Kernels:
     gather_rows: Callable[[Tensor, Tensor], Tensor]
     copy_slots: Callable[[PagedCache, Tensor], None]
     sample: Callable[[Tensor, npt.NDArray[np.int32], Picks], Draws]
+    log_probs: Callable[[Tensor, npt.NDArray[np.int32], Picks, int, bool], LogProbs]
     next_row: Callable[[Tensor, Tensor, Tensor, Tensor, Tensor, Tensor, Tensor], None]
 
 

@@ -7,7 +7,8 @@ sample(logits, masks, picks) -> Draws
     otherwise y = logit / temperature, and a token is kept when y >= max(t_k, t_p, t_m): t_k the top_k-th largest y,
     t_p the y that completes a mass of top_p over the tokens kept by t_k, t_m = max + log(min_p). Ties are kept. The
     draw inverts one uniform number of (seed, position) over the kept masses in the order of token ids.
-    A target >= 0 is taken instead of a draw. Log-probabilities are of the raw logits.
+    A target >= 0 is taken instead of a draw. Log-probabilities are of the raw logits; `log_probs.py` has those after
+    all of this, and the most likely tokens.
     token is -1 where no allowed token has a finite logit.
 """
 
@@ -63,12 +64,23 @@ def check(logits: torch.Tensor, masks: npt.NDArray[np.int32], picks: Picks) -> N
         raise KernelError(f"a target is outside the vocabulary of {vocabulary}")
 
 
-def _reference_draw(raw: torch.Tensor, allowed: torch.Tensor, picks: Picks, i: int) -> int:
-    masked = raw.masked_fill(~allowed, -torch.inf)
-    if masked.max() == -torch.inf:
-        return -1
-    if picks.temperature[i] == 0:
-        return int((masked == masked.max()).nonzero()[0])
+def clean(logits: torch.Tensor) -> torch.Tensor:
+    """float32 on the CPU, NaN as -inf."""
+    return logits.float().cpu().nan_to_num(nan=-torch.inf, neginf=-torch.inf, posinf=torch.inf)
+
+
+def distribution(raw: torch.Tensor, mask: npt.NDArray[np.int32], picks: Picks, i: int) -> torch.Tensor:
+    """float64 logarithms of the chances of all tokens in draw i, from a row of clean logits and its mask row; all -inf
+    where no allowed token has a finite logit."""
+    bits = np.unpackbits(mask.view(np.uint8), bitorder="little")[: len(raw)].astype(bool)
+    masked = raw.masked_fill(~torch.from_numpy(bits), -torch.inf)
+    none = torch.full(raw.shape, -torch.inf, dtype=torch.float64)
+    best = masked.max()
+    if best == -torch.inf:
+        return none
+    if picks.temperature[i] == 0 or best == torch.inf:
+        none[(masked == best).nonzero()[0]] = 0.0
+        return none
     y = masked / float(picks.temperature[i])
     ordered = y.sort(descending=True).values
     threshold = ordered[0] + math.log(picks.min_p[i]) if picks.min_p[i] > 0 else torch.tensor(-torch.inf)
@@ -79,20 +91,19 @@ def _reference_draw(raw: torch.Tensor, allowed: torch.Tensor, picks: Picks, i: i
         mass = (ordered - ordered[0]).double().exp().cumsum(0)
         reached = (mass >= float(picks.top_p[i]) * mass[-1]).nonzero()
         threshold = torch.maximum(threshold, ordered[int(reached[0])])
-    kept = torch.where((y >= threshold) & (y > -torch.inf), (y - ordered[0]).double().exp(), 0.0).cumsum(0)
-    goal = philox.reference(int(picks.seed[i]), int(picks.position[i])) * kept[-1]
-    return int((kept > goal).nonzero()[0])
+    return y.masked_fill(y < threshold, -torch.inf).double().log_softmax(-1)
 
 
 def reference(logits: torch.Tensor, masks: npt.NDArray[np.int32], picks: Picks) -> Draws:
     check(logits, masks, picks)
-    raw = logits.float().cpu().nan_to_num(nan=-torch.inf, neginf=-torch.inf, posinf=torch.inf)
+    raw = clean(logits)
     logprobs = raw.log_softmax(-1)
-    bits = np.unpackbits(masks.view(np.uint8), axis=1, bitorder="little")[:, : raw.shape[1]].astype(bool)
     tokens = picks.target.copy()
     for i, row in enumerate(picks.row):
         if tokens[i] < 0:
-            tokens[i] = _reference_draw(raw[row], torch.from_numpy(bits[picks.mask[i]]), picks, i)
+            chances = distribution(raw[row], masks[picks.mask[i]], picks, i).exp().cumsum(0)
+            goal = philox.reference(int(picks.seed[i]), int(picks.position[i])) * chances[-1]
+            tokens[i] = int((chances > goal).nonzero()[0]) if chances[-1] > 0 else -1
     found = [float(logprobs[row, t]) if t >= 0 else math.nan for row, t in zip(picks.row, tokens, strict=True)]
     return Draws(tokens, np.asarray(found, np.float32))
 
@@ -164,17 +175,6 @@ def on_device(logits: torch.Tensor, masks: npt.NDArray[np.int32], picks: Picks) 
     if not len(picks.row):
         return Draws(np.empty(0, np.int64), np.empty(0, np.float32))
     return Draws(*launch.draw_picks(logits, masks, {name: getattr(picks, name) for name in Picks.__slots__}))
-
-
-def top_logprobs(logits: torch.Tensor, row: int, count: int) -> tuple[tuple[int, float], ...]:
-    """The `count` most likely tokens of a row of logits by raw log-probability; the lower id first on ties."""
-    raw = logits[row].float().cpu().nan_to_num(nan=-torch.inf, neginf=-torch.inf, posinf=torch.inf)
-    values = raw.log_softmax(-1).numpy()
-    count = min(count, len(values))
-    least = np.partition(values, len(values) - count)[len(values) - count]
-    ids = np.flatnonzero(values >= least)
-    best = ids[np.lexsort((ids, -values[ids]))][:count]
-    return tuple((int(i), float(values[i])) for i in best)
 
 
 IMPLEMENTATIONS = (

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from time import perf_counter
 
 import numpy as np
@@ -13,7 +14,7 @@ from numpy.typing import NDArray
 from ..kernels.base import KernelError
 from ..kernels.copy_slots import copies_of
 from ..kernels.layout import Batch, Span
-from ..kernels.sample import Draws, Picks, top_logprobs
+from ..kernels.sample import Draws, Picks
 from .config import EngineConfig
 from .errors import EngineFault, InvalidParameter
 from .executor import Ticket
@@ -86,7 +87,7 @@ class TorchExecutor:
                 raise KernelError("it was not computed, or it was sampled before")
             logits = self._logits.pop(ticket)
             draws = self._model.kernels.sample(logits, self._masks, _columns(picks))
-            self._results[ticket] = _sampled(logits, picks, draws)
+            self._results[ticket] = self._sampled(logits, picks, draws)
             self._previous = draws.token.tolist()
         self.sample_s += perf_counter() - started
 
@@ -107,6 +108,29 @@ class TorchExecutor:
         self.result(ticket)
         self.host_s = self.model_s = self.sample_s = 0.0
         self._previous = ()
+
+    def _sampled(self, logits: torch.Tensor, picks: Sequence[Pick], draws: Draws) -> list[Sampled]:
+        tokens, logprobs = draws.token.tolist(), draws.logprob.tolist()
+        if tokens and min(tokens) < 0:
+            raise KernelError(f"pick {tokens.index(min(tokens))}: its mask leaves no token with a finite logit")
+        top = self._most_likely(logits, picks, tokens)
+        return [Sampled(token, logprob, top.get(i, ()))
+                for i, (token, logprob) in enumerate(zip(tokens, logprobs, strict=True))]
+
+    def _most_likely(
+        self, logits: torch.Tensor, picks: Sequence[Pick], tokens: Sequence[int]
+    ) -> dict[int, tuple[tuple[int, float], ...]]:
+        """By pick, for those that ask."""
+        asking = [i for i, pick in enumerate(picks) if pick.top_logprobs]
+        if not asking:
+            return {}
+        columns = _columns([replace(picks[i], target=tokens[i]) for i in asking])
+        count = max(picks[i].top_logprobs for i in asking)
+        found = self._model.kernels.log_probs(logits, self._masks, columns, count, False)
+        pairs = [tuple(zip(ids, logs, strict=True)) for ids, logs in
+                 zip(found.token.tolist(), found.logprob.tolist(), strict=True)]
+        return {i: tuple(pair for pair in row[: picks[i].top_logprobs] if pair[0] >= 0)
+                for i, row in zip(asking, pairs, strict=True)}
 
     def _compute(self, plan: Plan, tokens: list[int], started: float) -> torch.Tensor:
         spans = _spans(plan.rows)
@@ -175,16 +199,6 @@ def _columns(picks: Sequence[Pick]) -> Picks:
         seed=np.array([pick.seed % _SEEDS for pick in picks], np.uint64),
         position=np.array([pick.position % _SEEDS for pick in picks], np.uint64),
     )
-
-
-def _sampled(logits: torch.Tensor, picks: Sequence[Pick], draws: Draws) -> list[Sampled]:
-    tokens, logprobs = draws.token.tolist(), draws.logprob.tolist()
-    if tokens and min(tokens) < 0:
-        raise KernelError(f"pick {tokens.index(min(tokens))}: its mask leaves no token with a finite logit")
-    return [
-        Sampled(token, logprob, top_logprobs(logits, pick.logits, pick.top_logprobs) if pick.top_logprobs else ())
-        for pick, token, logprob in zip(picks, tokens, logprobs, strict=True)
-    ]
 
 
 def _bounded(temperature: float) -> float:

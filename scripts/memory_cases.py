@@ -7,11 +7,13 @@ from collections.abc import Callable
 import numpy as np
 import torch
 
-from espalier.kernels import copy_slots, gated_silu, gather_rows, next_row, rms_norm, rope_write, sample
+from espalier.kernels import copy_slots, gated_silu, gather_rows, log_probs, next_row, rms_norm, rope_write, sample
 from espalier.kernels.layout import Batch, PagedCache, Span
 from espalier.kernels.paged import Score
 from espalier.kernels.paged_attention import FAST, FP8
+from espalier.kernels.sampling import launch
 from espalier.kernels.sampling.edit import Edits, edit
+from espalier.kernels.sampling.work import Ask, Columns, Workspace
 from tests.kernels.forests import Forest, Node
 
 from .gpu_checks.attention import DIM, GROUPS, KV_HEADS, attended
@@ -43,6 +45,23 @@ def _draw(vocabulary: int, dtype: torch.dtype, **columns: object) -> None:
     logits[1, 7] = torch.nan
     masks = masks_of(2, vocabulary, np.random.default_rng(vocabulary))
     sample.on_device(logits, masks, picks_of(3, mask=[0, 1, 2], **columns))
+
+
+def log_probabilities() -> None:
+    logits = torch.randn(2, 4163, device=CUDA)
+    masks = masks_of(1, 4163, np.random.default_rng(1))
+    for processed, top_p in ((False, 1.0), (True, 0.9)):
+        log_probs.on_device(logits, masks, picks_of(2, mask=[0, 1], target=[4162, 0], top_p=top_p), 20, processed)
+
+
+def checked_draws() -> None:
+    """Ids outside their tensors: none of them is read."""
+    logits = torch.randn(3, 1000, device=CUDA)
+    picks = picks_of(3, row=[10**9, 1, 2], mask=[0, -5, 1], target=[-1, -1, 10**6], top_p=[0.5, np.nan, 1.0])
+    made = {name: getattr(picks, name) for name in picks.__slots__}
+    columns = Columns.of(made | {"flat": launch.flat_of(made)}, logits.device)
+    masks = torch.from_numpy(masks_of(1, 1000, np.random.default_rng(1))).to(CUDA)
+    launch.draw(logits, masks, columns, Workspace.allocate(3, 1000, CUDA), Ask(False, True, checked=True))
 
 
 def edits_and_rows() -> None:
@@ -98,6 +117,6 @@ def rotation_and_copies() -> None:
 
 CASES: dict[str, Callable[[], None]] = {
     case.__name__.replace("_", " "): case
-    for case in (plain_draws, listed_draws, flat_draws, edits_and_rows, attention, norms_and_gates,
-                 rotation_and_copies)
+    for case in (plain_draws, listed_draws, flat_draws, log_probabilities, checked_draws, edits_and_rows, attention,
+                 norms_and_gates, rotation_and_copies)
 }

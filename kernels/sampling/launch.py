@@ -1,4 +1,4 @@
-"""The launches of one step's draws: workspace, columns on the device, the order of the passes.
+"""The launches of one step's draws, in their order.
 
 Plain draws and draws with top-k take two launches (scan, settle); top-p or min-p without top-k four more. The host
 knows which are needed from the parameters alone, so nothing waits for the device and all of it can be captured.
@@ -6,149 +6,66 @@ knows which are needed from the parameters alone, so nothing waits for the devic
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import torch
 
-from ..jit import next_power_of_2
 from .bracket import bracket, guess
+from .check import check
 from .nucleus import collect, finish
-from .pieces import TILE
 from .scan import scan
 from .settle import settle
+from .top import top
+from .work import BUCKETS, CHUNK, TUNED, Ask, Columns, Likely, Tuning, Workspace, sizes
 
 Tensor = torch.Tensor
 
-CHUNK = 1024
-# Of the sample of a flat draw, 1/32 each: 32 below the best in log-masses.
-BUCKETS = 1024
-
-
-@dataclass(frozen=True, slots=True)
-class Tuning:
-    """block_tiles: tiles of a program that reads logits; with it goes the order of the raw mass. sample: tiles from
-    which the pivots of a flat draw are guessed. long: tokens of its list that are worth a closer bound. ways: of its
-    search in the list. The rest are warps."""
-
-    block_tiles: int = 64
-    pivots: int = 4
-    sample: int = 128
-    long: int = 4096
-    ways: int = 8
-    scan_warps: int = 4
-    guess_warps: int = 8
-    bracket_warps: int = 8
-    collect_warps: int = 4
-    finish_warps: int = 8
-    settle_warps: int = 4
-    list_warps: int = 8
-
-
-TUNED = Tuning()
-
-
-@dataclass(frozen=True, slots=True)
-class Columns:
-    """Parameters of n draws on the device. seed, position: [n] int64, taken modulo 2**64. row, mask, target, top_k,
-    flat: [n] int32. temperature, top_p, min_p: [n] float32. flat: 1 for top-p or min-p without top-k."""
-
-    seed: Tensor
-    position: Tensor
-    row: Tensor
-    mask: Tensor
-    target: Tensor
-    top_k: Tensor
-    flat: Tensor
-    temperature: Tensor
-    top_p: Tensor
-    min_p: Tensor
-
-    @classmethod
-    def of(cls, columns: dict[str, npt.NDArray[Any]], device: torch.device) -> Columns:
-        """One copy to the device for all columns."""
-        n = len(columns["row"])
-        longs = np.stack([columns[name].view(np.int64) for name in ("seed", "position")])
-        ints = np.stack([np.minimum(columns[name], 2**31 - 1) for name in ("row", "mask", "target", "top_k", "flat")])
-        floats = np.stack([columns[name] for name in ("temperature", "top_p", "min_p")]).astype(np.float32)
-        packed = np.concatenate([part.reshape(-1).view(np.int32) for part in (longs, ints.astype(np.int32), floats)])
-        there = torch.from_numpy(packed).to(device)
-        return cls(
-            *there[: 4 * n].view(torch.int64).view(2, n), *there[4 * n : 9 * n].view(5, n),
-            *there[9 * n :].view(torch.float32).view(3, n),
-        )
-
-
-@dataclass(frozen=True, slots=True)
-class Workspace:
-    """Memory of the passes for up to `rows` draws, and their results. token: -1 where there is none. logprob: of the
-    raw logits. nan: 1 where a logit was NaN."""
-
-    token: Tensor
-    logprob: Tensor
-    nan: Tensor
-    tile_best: Tensor
-    tile_mass: Tensor
-    tile_kept: Tensor
-    raw: Tensor
-    tile_list: Tensor
-    token_list: Tensor
-    value_list: Tensor
-    cut: Tensor
-    state: Tensor
-    pivots: Tensor
-    above: Tensor
-    marks: Tensor
-
-    @classmethod
-    def allocate(cls, rows: int, vocabulary: int, device: torch.device, tuning: Tuning = TUNED) -> Workspace:
-        tiles, blocks, _, _ = _sizes(vocabulary, tuning)
-        shapes: dict[str, tuple[tuple[int, ...], torch.dtype]] = {
-            "token": ((rows,), torch.int32), "logprob": ((rows,), torch.float32), "nan": ((rows,), torch.int32),
-            "tile_best": ((rows, tiles), torch.float32), "tile_mass": ((rows, tiles), torch.float32),
-            "tile_kept": ((rows, tiles), torch.int64), "raw": ((rows, blocks, 3), torch.float32),
-            "tile_list": ((rows, tiles), torch.int32),
-            "token_list": ((rows, vocabulary), torch.int32), "value_list": ((rows, vocabulary), torch.float32),
-            "cut": ((rows,), torch.int32), "state": ((rows, 5), torch.int64),
-            "pivots": ((rows, tuning.pivots), torch.float32),
-            "above": ((rows, tuning.pivots, tiles), torch.float32), "marks": ((rows, 2 * tiles), torch.int32),
-        }
-        return cls(*(torch.empty(shape, dtype=dtype, device=device)
-                     for shape, dtype in (shapes[field.name] for field in fields(cls))))
-
 
 def draw(
-    logits: Tensor, masks: Tensor, columns: Columns, work: Workspace, *, lists: bool, flat: bool, raw: bool = True,
-    raw_logits: Tensor | None = None, raw_row: Tensor | None = None, tuning: Tuning = TUNED,
+    logits: Tensor, masks: Tensor, columns: Columns, work: Workspace, ask: Ask, *, raw_logits: Tensor | None = None,
+    raw_row: Tensor | None = None, tuning: Tuning = TUNED,
 ) -> None:
-    """logits: [rows, vocabulary], contiguous. masks: [m, words] int32. lists: a draw has top-k. flat: a draw is. raw:
-    log-probabilities are wanted. raw_logits, raw_row: what they are of, where logits were edited. Effect: fills token,
-    logprob and nan of `work`."""
+    """logits: [rows, vocabulary], contiguous. masks: [m, words] int32. raw_logits, raw_row: what raw log-probabilities
+    are of, where logits were edited. Effect: fills the results of `work`."""
     vocabulary, words, n = logits.shape[1], masks.shape[1], columns.row.shape[0]
-    tiles, blocks, tiles_padded, blocks_padded = _sizes(vocabulary, tuning)
-    sizes = {"vocabulary": vocabulary, "words": words, "tiles": tiles, "blocks": blocks}
-    if raw_logits is not None and raw:
+    tiles, blocks, tiles_padded, blocks_padded = sizes(vocabulary, tuning)
+    if ask.checked:
+        columns = _checked(logits, masks, columns, work)
+    if raw_logits is not None and ask.raw:
         _scan(raw_logits, masks, raw_row, columns, work, tuning, raw=True, flat=False)
-    if flat:
+    if ask.flat:
         guess[(n,)](
             logits, masks, columns.row, columns.mask, columns.flat, columns.temperature, columns.top_p, work.pivots,
             vocabulary, words, tiles, PIVOTS=tuning.pivots, SAMPLE=tuning.sample, BUCKETS=BUCKETS,
             num_warps=tuning.guess_warps,
         )
-    _scan(logits, masks, columns.row, columns, work, tuning, raw=raw and raw_logits is None, flat=flat)
-    if flat:
+    _scan(logits, masks, columns.row, columns, work, tuning, raw=ask.raw and raw_logits is None, flat=ask.flat)
+    if ask.flat:
         _cut_flat(logits, masks, columns, work, tuning)
     settle[(n,)](
         logits, masks, columns.row, columns.mask, columns.target, columns.temperature, columns.top_k, columns.top_p,
-        columns.min_p, columns.seed, columns.position, columns.flat, work.cut, work.tile_best, work.tile_mass,
-        work.tile_kept, work.raw, logits if raw_logits is None else raw_logits,
+        columns.min_p, columns.seed, columns.position, columns.flat, work.cut, work.kept, work.tile_best,
+        work.tile_mass, work.tile_kept, work.raw, logits if raw_logits is None else raw_logits,
         columns.row if raw_row is None else raw_row, work.tile_list, work.token_list, work.value_list, work.token,
-        work.logprob, work.nan, **sizes, capacity=vocabulary,
-        TILES=tiles_padded, BLOCKS=blocks_padded, CHUNK=CHUNK, FLAT=flat, LISTS=lists, RAW=raw,
-        num_warps=tuning.list_warps if lists else tuning.settle_warps,
+        work.logprob, work.nan, work.error, vocabulary, words, tiles, blocks, vocabulary, TILES=tiles_padded,
+        BLOCKS=blocks_padded, CHUNK=CHUNK, FLAT=ask.flat, LISTS=ask.lists, RAW=ask.raw, PROCESSED=ask.processed,
+        CHECKED=ask.checked, num_warps=tuning.list_warps if ask.lists else tuning.settle_warps,
     )
+
+
+def _checked(logits: Tensor, masks: Tensor, columns: Columns, work: Workspace) -> Columns:
+    """Fills `error`; columns that name nothing outside a tensor."""
+    n = columns.row.shape[0]
+    check[(n,)](
+        masks, columns.row, columns.mask, columns.target, columns.temperature, columns.top_k, columns.top_p,
+        columns.min_p, columns.flat, work.error, work.safe, work.safe_temperature, n, logits.shape[0],
+        masks.shape[0], logits.shape[1], masks.shape[1], CHUNK=CHUNK, num_warps=4,
+    )
+    row, mask, target, flat = work.safe[: 4 * n].view(4, n)
+    return replace(columns, row=row, mask=mask, target=target, flat=flat, temperature=work.safe_temperature[:n])
 
 
 def _scan(
@@ -156,7 +73,7 @@ def _scan(
     raw: bool, flat: bool,
 ) -> None:
     vocabulary, words, n = logits.shape[1], masks.shape[1], columns.row.shape[0]
-    tiles, blocks, _, _ = _sizes(vocabulary, tuning)
+    tiles, blocks, _, _ = sizes(vocabulary, tuning)
     scan[blocks, n](
         logits, masks, row, columns.mask, columns.temperature, columns.flat, work.pivots, work.tile_best,
         work.tile_mass, work.above, work.raw, vocabulary, words, tiles, blocks, RAW=raw,
@@ -167,7 +84,7 @@ def _scan(
 def _cut_flat(logits: Tensor, masks: Tensor, columns: Columns, work: Workspace, tuning: Tuning) -> None:
     """Fills `cut` and `tile_kept` of the flat draws."""
     vocabulary, words, n = logits.shape[1], masks.shape[1], columns.row.shape[0]
-    tiles, blocks, tiles_padded, _ = _sizes(vocabulary, tuning)
+    tiles, blocks, tiles_padded, _ = sizes(vocabulary, tuning)
     bracket[(n,)](
         columns.flat, columns.temperature, columns.top_p, columns.min_p, work.pivots, work.tile_best, work.tile_mass,
         work.above, work.state, vocabulary, tiles, TILES=tiles_padded, PIVOTS=tuning.pivots, LONG=tuning.long,
@@ -184,11 +101,24 @@ def _cut_flat(logits: Tensor, masks: Tensor, columns: Columns, work: Workspace, 
     )
 
 
-def _sizes(vocabulary: int, tuning: Tuning) -> tuple[int, int, int, int]:
-    """Tiles, blocks, and the powers of two that hold them."""
-    tiles = -(-vocabulary // TILE)
-    blocks = -(-tiles // tuning.block_tiles)
-    return tiles, blocks, next_power_of_2(tiles), next_power_of_2(blocks)
+def most_likely(
+    logits: Tensor, masks: Tensor, columns: Columns, work: Workspace, out: Likely, *, processed: bool,
+    tuning: Tuning = TUNED,
+) -> None:
+    """After `draw`, which was asked for it. logits: raw: as they came; processed: as they were drawn from. masks: row 0
+    is all ones. Effect: fills `out`; spoils the lists of `work`, and for raw the statistics of its tiles."""
+    vocabulary, words, n = logits.shape[1], masks.shape[1], columns.row.shape[0]
+    tiles, blocks, tiles_padded, blocks_padded = sizes(vocabulary, tuning)
+    if not processed:
+        open_mask = torch.zeros_like(columns.mask)
+        columns = replace(columns, mask=open_mask, temperature=torch.ones_like(columns.temperature))
+        _scan(logits, masks, columns.row, columns, work, tuning, raw=True, flat=False)
+    top[(n,)](
+        logits, masks, columns.row, columns.mask, columns.temperature, work.token, work.tile_best, work.raw, work.cut,
+        work.kept, work.tile_list, work.token_list, work.value_list, out.choice, out.token, out.logprob, vocabulary,
+        words, tiles, blocks, vocabulary, out.token.shape[1], TILES=tiles_padded, BLOCKS=blocks_padded, CHUNK=CHUNK,
+        PROCESSED=processed, num_warps=tuning.list_warps,
+    )
 
 
 def flat_of(columns: dict[str, npt.NDArray[Any]]) -> npt.NDArray[np.int32]:
@@ -197,14 +127,38 @@ def flat_of(columns: dict[str, npt.NDArray[Any]]) -> npt.NDArray[np.int32]:
     return (cut & (columns["top_k"] <= 0) & (columns["temperature"] > 0)).astype(np.int32)
 
 
+def on_host(
+    logits: Tensor, masks: npt.NDArray[np.int32], picks: dict[str, npt.NDArray[Any]]
+) -> tuple[Tensor, Columns, Ask]:
+    """Masks, columns and question of picks given as columns on the host. Row 0 and the mask rows in use travel."""
+    used, at = np.unique(np.append(picks["mask"], 0), return_inverse=True)
+    flat = flat_of(picks)
+    columns = Columns.of({**picks, "mask": at[:-1], "flat": flat}, logits.device)
+    ask = Ask(lists=bool((picks["top_k"] > 0).any()), flat=bool(flat.any()))
+    return torch.from_numpy(masks[used]).to(logits.device), columns, ask
+
+
 def draw_picks(
     logits: Tensor, masks: npt.NDArray[np.int32], picks: dict[str, npt.NDArray[Any]]
 ) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.float32]]:
-    """(token, logprob) of picks given as columns on the host; waits for the device. Only mask rows in use travel."""
-    used, at = np.unique(picks["mask"], return_inverse=True)
-    flat, lists = flat_of(picks), picks["top_k"] > 0
-    columns = Columns.of({**picks, "mask": at, "flat": flat}, logits.device)
-    work = Workspace.allocate(len(at), logits.shape[1], logits.device)
-    allowed = torch.from_numpy(masks[used]).to(logits.device)
-    draw(logits.contiguous(), allowed, columns, work, lists=bool(lists.any()), flat=bool(flat.any()))
+    """(token, logprob) of picks given as columns on the host; waits for the device."""
+    allowed, columns, ask = on_host(logits, masks, picks)
+    work = Workspace.allocate(len(picks["row"]), logits.shape[1], logits.device)
+    draw(logits.contiguous(), allowed, columns, work, ask)
     return work.token.cpu().numpy().astype(np.int64), work.logprob.cpu().numpy()
+
+
+def rank_picks(
+    logits: Tensor, masks: npt.NDArray[np.int32], picks: dict[str, npt.NDArray[Any]], count: int, *, processed: bool
+) -> tuple[npt.NDArray[np.float32], npt.NDArray[np.int64], npt.NDArray[np.float32]]:
+    """(choice, token, logprob) as `Likely`, of the targets of picks on the host; waits for the device."""
+    logits = logits.contiguous()
+    allowed, columns, ask = on_host(logits, masks, picks)
+    work = Workspace.allocate(len(picks["row"]), logits.shape[1], logits.device)
+    out = Likely.allocate(len(picks["row"]), count, logits.device)
+    if processed:
+        draw(logits, allowed, columns, work, replace(ask, raw=False, processed=True))
+    else:
+        work.token.copy_(columns.target)
+    most_likely(logits, allowed, columns, work, out, processed=processed)
+    return out.choice.cpu().numpy(), out.token.cpu().numpy().astype(np.int64), out.logprob.cpu().numpy()

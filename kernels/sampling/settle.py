@@ -36,10 +36,9 @@ def from_tile(
 
 @jit
 def from_tiles(
-    logits: Arg, mask: Arg, vocabulary: Arg, width: Arg, low: Arg, scale: Arg, u: Arg
+    logits: Arg, mask: Arg, vocabulary: Arg, width: Arg, total: Arg, low: Arg, scale: Arg, u: Arg
 ) -> Arg:
-    """Inverts over all tiles. width: [TILES] int64 masses. low: the threshold."""
-    total = tl.sum(width, 0)
+    """Inverts over all tiles. width: [TILES] int64 masses, total their sum. low: the threshold."""
     goal = tl.minimum(goal_of(u, total), total - 1)
     running = tl.cumsum(width, 0)
     tile = tl.sum((running <= goal).to(tl.int32), 0)
@@ -53,6 +52,7 @@ def from_list(
     logits: Arg, mask: Arg, vocabulary: Arg, tile_best: Arg, best: Arg, temperature: Arg, top_k: Arg, top_p: Arg,
     min_p: Arg, scale: Arg, u: Arg, tile_list: Arg, tokens: Arg, values: Arg, TILES: constexpr, CHUNK: constexpr,
 ) -> Arg:
+    """(token, key of the threshold, mass at or above it)."""
     high = key_of(best)
     low = lowest_key()
     floor = min_p_key(best, temperature, min_p)
@@ -77,7 +77,7 @@ def from_list(
     low = tl.maximum(low, tl.minimum(floor, high))
     total = total_mass(values, count, low, best, scale, CHUNK)
     goal = tl.minimum(goal_of(u, total), total - 1)
-    return invert(tokens, values, count, low, goal, best, scale, CHUNK)
+    return invert(tokens, values, count, low, goal, best, scale, CHUNK), low, total
 
 
 @jit
@@ -93,9 +93,10 @@ def log_mass(raw: Arg, blocks: Arg, BLOCKS: constexpr) -> Arg:
 
 @jit
 def report(
-    logits: Arg, raw: Arg, chosen: Arg, blocks: Arg, logprob_out: Arg, nan_out: Arg, BLOCKS: constexpr
-) -> None:
-    """Effect: the log-probability of the chosen token by the raw logits, NaN for none; 1 where a logit is NaN."""
+    logits: Arg, raw: Arg, chosen: Arg, blocks: Arg, logprob_out: Arg, BLOCKS: constexpr
+) -> Arg:
+    """Effect: the log-probability of the chosen token by the raw logits, NaN for none. Returns 1 where a logit is
+    NaN."""
     known = chosen >= 0
     x = tl.load(logits + tl.where(known, chosen, 0)).to(tl.float32)
     x = tl.where(x == x, x, float("-inf"))
@@ -103,19 +104,22 @@ def report(
     tl.store(logprob_out, tl.where(known & (tl.abs(total) < float("inf")), x - finite(total), float("nan")))
     b = tl.arange(0, BLOCKS)
     nans = tl.load(raw + b * 3 + 2, mask=b < blocks, other=0.0)
-    tl.store(nan_out, (tl.sum(nans, 0) > 0.0).to(tl.int32))
+    return (tl.sum(nans, 0) > 0.0).to(tl.int32)
 
 
 @jit
 def settle(
     logits: Arg, masks: Arg, row: Arg, mask: Arg, target: Arg, temperature: Arg, top_k: Arg, top_p: Arg, min_p: Arg,
-    seed: Arg, position: Arg, flat: Arg, cut: Arg, tile_best: Arg, tile_mass: Arg, tile_kept: Arg, raw: Arg,
-    raw_logits: Arg, raw_row: Arg, tile_list: Arg, token_list: Arg, value_list: Arg, token_out: Arg,
-    logprob_out: Arg, nan_out: Arg, vocabulary: Arg, words: Arg, tiles: Arg, blocks: Arg, capacity: Arg,
+    seed: Arg, position: Arg, flat: Arg, cut: Arg, kept: Arg, tile_best: Arg, tile_mass: Arg, tile_kept: Arg,
+    raw: Arg, raw_logits: Arg, raw_row: Arg, tile_list: Arg, token_list: Arg, value_list: Arg, token_out: Arg,
+    logprob_out: Arg, nan_out: Arg, error: Arg, vocabulary: Arg, words: Arg, tiles: Arg, blocks: Arg, capacity: Arg,
     TILES: constexpr, BLOCKS: constexpr, CHUNK: constexpr, FLAT: constexpr, LISTS: constexpr, RAW: constexpr,
+    PROCESSED: constexpr, CHECKED: constexpr,
 ) -> None:
     """FLAT: some draws have flat[i], a threshold cut[i], masses tile_kept[i]. LISTS: others have top-k. raw_logits,
-    raw_row: what `raw` was made from (logits and row themselves unless those were edited)."""
+    raw_row: what `raw` was made from (logits and row themselves unless those were edited). PROCESSED: also where there
+    is a target, leave cut[i] and kept[i], the int64 mass at or above it, 0 where one token has all. CHECKED: add to
+    error[i]."""
     i = tl.program_id(0).to(tl.int64)
     source = logits + tl.load(row + i).to(tl.int64) * vocabulary
     allow = masks + tl.load(mask + i).to(tl.int64) * words
@@ -131,29 +135,45 @@ def settle(
         is_flat = tl.load(flat + i) != 0
         low = tl.where(is_flat, tl.load(cut + i), low)
         listed = listed & (is_flat == 0)
-    chosen = tl.load(target + i)
-    if (chosen < 0) & (best > float("-inf")):
+    chosen, total = tl.load(target + i), tl.load(seed + i) & 0
+    wanted = chosen
+    if ((chosen < 0) | PROCESSED) & (best > float("-inf")):
         u = uniform(tl.load(seed + i), tl.load(position + i))
         if (t == 0.0) | (best == float("inf")):
             top = tl.min(tl.where(tile_top == best, tile, 2147483647), 0)
             chosen = greedy(source, allow, vocabulary, top)
+            low = key_of(best)
         else:
             mass = tl.load(tile_mass + i * tiles + tile, mask=tile < tiles, other=0.0)
             width = fixed(mass * mass_of(tile_top, best, scale))
             if FLAT:
-                kept = tl.load(tile_kept + i * tiles + tile, mask=is_flat & (tile < tiles), other=0)
-                width = tl.where(is_flat, kept, width)
+                left = tl.load(tile_kept + i * tiles + tile, mask=is_flat & (tile < tiles), other=0)
+                width = tl.where(is_flat, left, width)
             if LISTS:
                 if listed:
-                    chosen = from_list(
+                    chosen, low, total = from_list(
                         source, allow, vocabulary, tile_top, best, t, k, p, least, scale, u, tile_list + i * tiles,
                         token_list + i * capacity, value_list + i * capacity, TILES, CHUNK,
                     )
                 else:
-                    chosen = from_tiles(source, allow, vocabulary, width, low, scale, u)
+                    total = tl.sum(width, 0)
+                    chosen = from_tiles(source, allow, vocabulary, width, total, low, scale, u)
             else:
-                chosen = from_tiles(source, allow, vocabulary, width, low, scale, u)
+                total = tl.sum(width, 0)
+                chosen = from_tiles(source, allow, vocabulary, width, total, low, scale, u)
+    if PROCESSED:
+        chosen = tl.where(wanted >= 0, wanted, chosen)
+        tl.store(cut + i, low)
+        tl.store(kept + i, total)
+    code = chosen & 0
+    if CHECKED:
+        code = tl.load(error + i) | tl.where(best > float("-inf"), 0, 4)
+        chosen = tl.where(code == 0, chosen, -1)
     tl.store(token_out + i, chosen)
     if RAW:
         own = raw_logits + tl.load(raw_row + i).to(tl.int64) * vocabulary
-        report(own, raw + i * blocks * 3, chosen, blocks, logprob_out + i, nan_out + i, BLOCKS)
+        nan = report(own, raw + i * blocks * 3, chosen, blocks, logprob_out + i, BLOCKS)
+        tl.store(nan_out + i, nan)
+        code |= nan
+    if CHECKED:
+        tl.store(error + i, code)

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
-from espalier.kernels.sampling import bracket, launch, nucleus, scan, settle
+from espalier.kernels.sampling import bracket, check, nucleus, scan, settle, top
+from espalier.kernels.sampling.work import BUCKETS, CHUNK, TUNED
 
 from .case import Case, typed
 
@@ -21,24 +22,33 @@ def _cases() -> tuple[Case, ...]:
     more = "*fp32: pivots above value_list; *i64: state; *i32: marks token_list; i32: capacity"
     for logits in ("fp32", "bf16"):
         types = _types(scan.scan, logits, more)
-        for raw, pivots in ((True, 0), (False, 0), (True, launch.TUNED.pivots)):
+        for raw, pivots in ((True, 0), (False, 0), (True, TUNED.pivots)):
             cases.append(Case(
                 f"scan {logits} raw={raw} pivots={pivots}", scan.scan, types,
-                {"RAW": raw, "PIVOTS": pivots, "BLOCK_TILES": launch.TUNED.block_tiles}, ALIGNED, wide=("logits",),
+                {"RAW": raw, "PIVOTS": pivots, "BLOCK_TILES": TUNED.block_tiles}, ALIGNED, wide=("logits",),
             ))
-    lists = "*i32: raw_row tile_list token_list token_out nan_out; *fp32: value_list logprob_out; i32: capacity"
+    lists = "*i32: raw_row tile_list token_list token_out nan_out error; *fp32: value_list logprob_out; *i64: kept"
+    lists += "; i32: capacity"
     for listed, flats in ((False, False), (True, False), (True, True)):
         cases.append(Case(
             f"settle lists={listed} flat={flats}", settle.settle, _types(settle.settle, "fp32", lists),
-            {**SHAPE, "CHUNK": launch.CHUNK, "FLAT": flats, "LISTS": listed, "RAW": True}, (*ALIGNED, "capacity"),
-            warps=launch.TUNED.list_warps if listed else launch.TUNED.settle_warps,
+            {**SHAPE, "CHUNK": CHUNK, "FLAT": flats, "LISTS": listed, "RAW": True, "PROCESSED": flats,
+             "CHECKED": flats}, (*ALIGNED, "capacity"), warps=TUNED.list_warps if listed else TUNED.settle_warps,
         ))
-    pivots, tuned = {"PIVOTS": launch.TUNED.pivots}, launch.TUNED
+    for processed in (False, True):
+        cases.append(Case(
+            f"top processed={processed}", top.top,
+            _types(top.top, "fp32", lists, "*i32: chosen; *fp32: choice_out; i32: count"),
+            {**SHAPE, "CHUNK": CHUNK, "PROCESSED": processed}, (*ALIGNED, "capacity"), warps=TUNED.list_warps,
+        ))
+    cases.append(Case("check", check.check, _types(
+        check.check, "fp32", "*i32: error safe; *fp32: safe_temperature; i32: n rows mask_rows"), {"CHUNK": CHUNK}))
+    pivots, tuned = {"PIVOTS": TUNED.pivots}, TUNED
     for name, kernel, constants, warps in (
-        ("guess", bracket.guess, {"SAMPLE": tuned.sample, "BUCKETS": launch.BUCKETS}, tuned.guess_warps),
+        ("guess", bracket.guess, {"SAMPLE": tuned.sample, "BUCKETS": BUCKETS}, tuned.guess_warps),
         ("bracket", bracket.bracket, {"TILES": 2048, "LONG": tuned.long}, tuned.bracket_warps),
         ("collect", nucleus.collect, {"BLOCK_TILES": tuned.block_tiles}, tuned.collect_warps),
-        ("finish", nucleus.finish, {"TILES": 2048, "CHUNK": launch.CHUNK, "WAYS": tuned.ways}, tuned.finish_warps),
+        ("finish", nucleus.finish, {"TILES": 2048, "CHUNK": CHUNK, "WAYS": tuned.ways}, tuned.finish_warps),
     ):
         cases.append(Case(
             f"flat {name}", kernel, _types(kernel, "fp32", more), {**constants, **pivots}, (*ALIGNED, "capacity"),

@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import math
 from typing import Any
 
 import numpy as np
@@ -146,14 +145,6 @@ def test_targets_are_scored_on_raw_logits() -> None:
     expected = logits.log_softmax(-1)[[0, 1], [3, 99]]
     assert draws.token.tolist() == [3, 99]
     np.testing.assert_allclose(draws.logprob, expected.numpy(), rtol=1e-5)
-
-
-def test_top_logprobs_are_sorted_with_the_lower_id_first() -> None:
-    logits = torch.tensor([[0.0, 2.0, 2.0, 1.0, 2.0, torch.nan]])
-    top = sample.top_logprobs(logits, 0, 3)
-    assert [token for token, _ in top] == [1, 2, 4]
-    assert top[0][1] == pytest.approx(2 - math.log(3 * math.exp(2) + math.e + 1), abs=1e-6)
-    assert len(sample.top_logprobs(logits, 0, 20)) == 6
 
 
 @pytest.mark.parametrize(("columns", "words"), [

@@ -15,6 +15,7 @@ from espalier.kernels.sampling import launch
 from espalier.kernels.sampling.edit import Edits, edit
 from espalier.kernels.sampling.edit import reference as edit_reference
 from espalier.kernels.sampling.pieces import key_of, uniform, value_of
+from espalier.kernels.sampling.work import Ask, Columns, Workspace
 
 from .test_sample import masks_of, picks_of
 
@@ -151,11 +152,12 @@ def test_nan_is_flagged() -> None:
     logits = torch.zeros(2, 100)
     logits[1, 70] = torch.nan
     picks = picks_of(2)
-    work = launch.Workspace.allocate(2, 100, torch.device("cpu"))
-    columns = launch.Columns.of(
+    work = Workspace.allocate(2, 100, torch.device("cpu"))
+    columns = Columns.of(
         {name: getattr(picks, name) for name in picks.__slots__} | {"flat": np.zeros(2, np.int32)}, logits.device
     )
-    launch.draw(logits, torch.from_numpy(masks_of(np.ones((1, 100), bool))), columns, work, lists=False, flat=False)
+    masks = torch.from_numpy(masks_of(np.ones((1, 100), bool)))
+    launch.draw(logits, masks, columns, work, Ask(lists=False, flat=False))
     assert work.nan.tolist() == [0, 1]
 
 
@@ -181,8 +183,8 @@ def test_edits_are_the_references(dtype: torch.dtype, vocabulary: int, each: int
 def test_no_bias_can_unmask_and_log_probabilities_stay_raw() -> None:
     logits = torch.randn(1, 100)
     columns = {name: getattr(picks_of(1, mask=1, temperature=0.0), name) for name in sample.Picks.__slots__}
-    made = launch.Columns.of(columns | {"flat": np.zeros(1, np.int32)}, logits.device)
-    work = launch.Workspace.allocate(1, 100, logits.device)
+    made = Columns.of(columns | {"flat": np.zeros(1, np.int32)}, logits.device)
+    work = Workspace.allocate(1, 100, logits.device)
     one = torch.ones(1)
     edits = Edits(torch.tensor([0, 2], dtype=torch.int32), torch.tensor([5, 6], dtype=torch.int32),
                   torch.tensor([1e9, 50.0]), torch.zeros(2, dtype=torch.int32), torch.zeros(2, dtype=torch.int32),
@@ -190,7 +192,7 @@ def test_no_bias_can_unmask_and_log_probabilities_stay_raw() -> None:
     allowed = np.ones((1, 100), bool)
     allowed[0, 5] = False
     edited = edit(logits, made.row, edits)
-    launch.draw(edited, torch.from_numpy(masks_of(allowed)), made, work, lists=False, flat=False, raw_logits=logits,
-                raw_row=made.row)
+    launch.draw(edited, torch.from_numpy(masks_of(allowed)), made, work, Ask(lists=False, flat=False),
+                raw_logits=logits, raw_row=made.row)
     assert work.token.tolist() == [6]
     torch.testing.assert_close(work.logprob, logits.log_softmax(-1)[:, 6])
