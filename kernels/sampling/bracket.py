@@ -11,15 +11,17 @@ goal. The threshold is the largest key in [low, high] at or above which there is
 from __future__ import annotations
 
 from ..jit import Arg, constexpr, jit, tl
-from .pieces import finite, fixed, goal_of, key_of, lowest_key, mass_of, min_p_key, read, value_of
+from .pieces import finite, fixed, goal_of, join_in, key_of, lowest_key, mass_of, min_p_key, read, value_of
 
 
 @jit
 def guess(
     logits: Arg, masks: Arg, row: Arg, mask: Arg, flat: Arg, temperature: Arg, top_p: Arg, pivots: Arg,
     vocabulary: Arg, words: Arg, tiles: Arg, PIVOTS: constexpr, SAMPLE: constexpr, BUCKETS: constexpr,
+    OVERLAP: constexpr,
 ) -> None:
     """pivots: [n, PIVOTS] float32, the highest first. SAMPLE: tiles, spread over the row. BUCKETS: of 1/32 of e."""
+    join_in(OVERLAP)
     i = tl.program_id(0).to(tl.int64)
     if tl.load(flat + i) == 0:
         return
@@ -65,8 +67,10 @@ def raise_low(tile_top: Arg, best_mass: Arg, goal: Arg, low: Arg, high: Arg) -> 
 def bracket(
     flat: Arg, temperature: Arg, top_p: Arg, min_p: Arg, pivots: Arg, tile_best: Arg, tile_mass: Arg, above: Arg,
     state: Arg, vocabulary: Arg, tiles: Arg, TILES: constexpr, PIVOTS: constexpr, LONG: constexpr,
+    OVERLAP: constexpr,
 ) -> None:
     """LONG: tokens of a list from which a closer bound is worth its time."""
+    join_in(OVERLAP)
     i = tl.program_id(0).to(tl.int64)
     if tl.load(flat + i) == 0:
         return

@@ -35,14 +35,15 @@ def draw(
     if ask.checked:
         columns = _checked(logits, masks, columns, work)
     if raw_logits is not None and ask.raw:
-        _scan(raw_logits, masks, raw_row, columns, work, tuning, raw=True, flat=False)
+        _scan(raw_logits, masks, raw_row, columns, work, tuning, raw=True, flat=False, first=True)
     if ask.flat:
         guess[(n,)](
             logits, masks, columns.row, columns.mask, columns.flat, columns.temperature, columns.top_p, work.pivots,
             vocabulary, words, tiles, PIVOTS=tuning.pivots, SAMPLE=tuning.sample, BUCKETS=BUCKETS,
-            num_warps=tuning.guess_warps,
+            num_warps=tuning.guess_warps, **_options(logits, tuning, first=True),
         )
-    _scan(logits, masks, columns.row, columns, work, tuning, raw=ask.raw and raw_logits is None, flat=ask.flat)
+    _scan(logits, masks, columns.row, columns, work, tuning, raw=ask.raw and raw_logits is None, flat=ask.flat,
+          first=not ask.flat and raw_logits is None)
     if ask.flat:
         _cut_flat(logits, masks, columns, work, tuning)
     settle[(n,)](
@@ -53,7 +54,14 @@ def draw(
         work.logprob, work.nan, work.error, vocabulary, words, tiles, blocks, vocabulary, TILES=tiles_padded,
         BLOCKS=blocks_padded, CHUNK=CHUNK, FLAT=ask.flat, LISTS=ask.lists, RAW=ask.raw, PROCESSED=ask.processed,
         CHECKED=ask.checked, num_warps=tuning.list_warps if ask.lists else tuning.settle_warps,
+        **_options(logits, tuning),
     )
+
+
+def _options(logits: Tensor, tuning: Tuning, *, first: bool = False) -> dict[str, bool]:
+    """Of a launch: each but the first starts while the one before runs, and waits for it inside."""
+    overlap = tuning.overlap and logits.is_cuda
+    return {"OVERLAP": overlap, "launch_pdl": True} if overlap and not first else {"OVERLAP": overlap}
 
 
 def _checked(logits: Tensor, masks: Tensor, columns: Columns, work: Workspace) -> Columns:
@@ -70,7 +78,7 @@ def _checked(logits: Tensor, masks: Tensor, columns: Columns, work: Workspace) -
 
 def _scan(
     logits: Tensor, masks: Tensor, row: Tensor | None, columns: Columns, work: Workspace, tuning: Tuning, *,
-    raw: bool, flat: bool,
+    raw: bool, flat: bool, first: bool,
 ) -> None:
     vocabulary, words, n = logits.shape[1], masks.shape[1], columns.row.shape[0]
     tiles, blocks, _, _ = sizes(vocabulary, tuning)
@@ -78,6 +86,7 @@ def _scan(
         logits, masks, row, columns.mask, columns.temperature, columns.flat, work.pivots, work.tile_best,
         work.tile_mass, work.above, work.raw, vocabulary, words, tiles, blocks, RAW=raw,
         PIVOTS=tuning.pivots if flat else 0, BLOCK_TILES=tuning.block_tiles, num_warps=tuning.scan_warps,
+        **_options(logits, tuning, first=first),
     )
 
 
@@ -88,16 +97,18 @@ def _cut_flat(logits: Tensor, masks: Tensor, columns: Columns, work: Workspace, 
     bracket[(n,)](
         columns.flat, columns.temperature, columns.top_p, columns.min_p, work.pivots, work.tile_best, work.tile_mass,
         work.above, work.state, vocabulary, tiles, TILES=tiles_padded, PIVOTS=tuning.pivots, LONG=tuning.long,
-        num_warps=tuning.bracket_warps,
+        num_warps=tuning.bracket_warps, **_options(logits, tuning),
     )
     collect[blocks, n](
         logits, masks, columns.row, columns.mask, columns.flat, work.tile_best, work.state, work.marks, vocabulary,
         words, tiles, PIVOTS=tuning.pivots, BLOCK_TILES=tuning.block_tiles, num_warps=tuning.collect_warps,
+        **_options(logits, tuning),
     )
     finish[(n,)](
         logits, columns.row, columns.flat, columns.temperature, work.tile_best, work.above, work.state, work.marks,
         work.token_list, work.value_list, work.tile_kept, work.cut, vocabulary, tiles, vocabulary,
         TILES=tiles_padded, PIVOTS=tuning.pivots, CHUNK=CHUNK, WAYS=tuning.ways, num_warps=tuning.finish_warps,
+        **_options(logits, tuning),
     )
 
 
@@ -112,7 +123,7 @@ def most_likely(
     if not processed:
         open_mask = torch.zeros_like(columns.mask)
         columns = replace(columns, mask=open_mask, temperature=torch.ones_like(columns.temperature))
-        _scan(logits, masks, columns.row, columns, work, tuning, raw=True, flat=False)
+        _scan(logits, masks, columns.row, columns, work, tuning, raw=True, flat=False, first=True)
     top[(n,)](
         logits, masks, columns.row, columns.mask, columns.temperature, work.token, work.tile_best, work.raw, work.cut,
         work.kept, work.tile_list, work.token_list, work.value_list, out.choice, out.token, out.logprob, vocabulary,

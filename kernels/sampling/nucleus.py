@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from ..jit import Arg, constexpr, jit, tl
 from .lists import load_values, masses
-from .pieces import finite, fixed, key_of, lowest_key, mass_of, value_of
+from .pieces import finite, fixed, join_in, key_of, lowest_key, mass_of, value_of
 
 
 @jit
@@ -25,8 +25,9 @@ def marks_of(logits: Arg, tile: Arg, there: Arg, vocabulary: Arg, low: Arg, high
 @jit
 def collect(
     logits: Arg, masks: Arg, row: Arg, mask: Arg, flat: Arg, tile_best: Arg, state: Arg, marks: Arg, vocabulary: Arg,
-    words: Arg, tiles: Arg, PIVOTS: constexpr, BLOCK_TILES: constexpr,
+    words: Arg, tiles: Arg, PIVOTS: constexpr, BLOCK_TILES: constexpr, OVERLAP: constexpr,
 ) -> None:
+    join_in(OVERLAP)
     i = tl.program_id(1).to(tl.int64)
     if tl.load(flat + i) == 0:
         return
@@ -107,8 +108,9 @@ def cut_of(
 def finish(
     logits: Arg, row: Arg, flat: Arg, temperature: Arg, tile_best: Arg, above: Arg, state: Arg, marks: Arg,
     token_list: Arg, value_list: Arg, tile_kept: Arg, cut: Arg, vocabulary: Arg, tiles: Arg, capacity: Arg,
-    TILES: constexpr, PIVOTS: constexpr, CHUNK: constexpr, WAYS: constexpr,
+    TILES: constexpr, PIVOTS: constexpr, CHUNK: constexpr, WAYS: constexpr, OVERLAP: constexpr,
 ) -> None:
+    join_in(OVERLAP)
     i = tl.program_id(0).to(tl.int64)
     if tl.load(flat + i) == 0:
         return

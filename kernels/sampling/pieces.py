@@ -13,6 +13,15 @@ TILE = 64
 
 
 @jit
+def join_in(OVERLAP: constexpr) -> None:
+    """OVERLAP: lets the next launch start while this one runs, and waits for the one before. What earlier launches
+    wrote may be read after this only."""
+    if OVERLAP:
+        tl.extra.cuda.gdc_launch_dependents()
+        tl.extra.cuda.gdc_wait()
+
+
+@jit
 def key_of(x: Arg) -> Arg:
     """int32 that compares as the float32 does; -0 counts as 0. Not for NaN."""
     bits = (x + 0.0).to(tl.int32, bitcast=True)

@@ -9,7 +9,7 @@ tile_mass at or above pivots[i, j].
 from __future__ import annotations
 
 from ..jit import Arg, constexpr, jit, tl
-from .pieces import best_of, finite, mass_of, read_quarter, sum_of
+from .pieces import best_of, finite, join_in, mass_of, read_quarter, sum_of
 
 
 @jit
@@ -21,9 +21,10 @@ def kept_of(x: Arg, m: Arg, at: Arg) -> Arg:
 def scan(
     logits: Arg, masks: Arg, row: Arg, mask: Arg, temperature: Arg, flat: Arg, pivots: Arg, tile_best: Arg,
     tile_mass: Arg, above: Arg, raw: Arg, vocabulary: Arg, words: Arg, tiles: Arg, blocks: Arg, RAW: constexpr,
-    PIVOTS: constexpr, BLOCK_TILES: constexpr,
+    PIVOTS: constexpr, BLOCK_TILES: constexpr, OVERLAP: constexpr,
 ) -> None:
     """RAW: also the raw statistics. PIVOTS: 0 where no draw is flat."""
+    join_in(OVERLAP)
     i = tl.program_id(1).to(tl.int64)
     block = tl.program_id(0)
     tile = block * BLOCK_TILES + tl.arange(0, BLOCK_TILES)

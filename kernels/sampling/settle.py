@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from ..jit import Arg, constexpr, jit, tl
 from .lists import bound_kth, count_cut, gather_tiles, gather_tokens, invert, mass_cut, small_cuts, total_mass
-from .pieces import finite, fixed, goal_of, key_of, lowest_key, mass_of, min_p_key, read, uniform
+from .pieces import finite, fixed, goal_of, join_in, key_of, lowest_key, mass_of, min_p_key, read, uniform
 
 
 @jit
@@ -114,20 +114,23 @@ def settle(
     raw: Arg, raw_logits: Arg, raw_row: Arg, tile_list: Arg, token_list: Arg, value_list: Arg, token_out: Arg,
     logprob_out: Arg, nan_out: Arg, error: Arg, vocabulary: Arg, words: Arg, tiles: Arg, blocks: Arg, capacity: Arg,
     TILES: constexpr, BLOCKS: constexpr, CHUNK: constexpr, FLAT: constexpr, LISTS: constexpr, RAW: constexpr,
-    PROCESSED: constexpr, CHECKED: constexpr,
+    PROCESSED: constexpr, CHECKED: constexpr, OVERLAP: constexpr,
 ) -> None:
     """FLAT: some draws have flat[i], a threshold cut[i], masses tile_kept[i]. LISTS: others have top-k. raw_logits,
     raw_row: what `raw` was made from (logits and row themselves unless those were edited). PROCESSED: also where there
     is a target, leave cut[i] and kept[i], the int64 mass at or above it, 0 where one token has all. CHECKED: add to
     error[i]."""
     i = tl.program_id(0).to(tl.int64)
+    u = uniform(tl.load(seed + i), tl.load(position + i))
+    k, p, least = tl.load(top_k + i), tl.load(top_p + i), tl.load(min_p + i)
+    join_in(OVERLAP)
+    tile = tl.arange(0, TILES)
+    tile_top = tl.load(tile_best + i * tiles + tile, mask=tile < tiles, other=float("-inf"))
+    mass = tl.load(tile_mass + i * tiles + tile, mask=tile < tiles, other=0.0)
     source = logits + tl.load(row + i).to(tl.int64) * vocabulary
     allow = masks + tl.load(mask + i).to(tl.int64) * words
     t = tl.load(temperature + i)
-    k, p, least = tl.load(top_k + i), tl.load(top_p + i), tl.load(min_p + i)
     scale = 1.4426950408889634 / tl.where(t == 0.0, 1.0, t)
-    tile = tl.arange(0, TILES)
-    tile_top = tl.load(tile_best + i * tiles + tile, mask=tile < tiles, other=float("-inf"))
     best = tl.max(tile_top, 0)
     low = lowest_key()
     listed = k > 0
@@ -138,13 +141,11 @@ def settle(
     chosen, total = tl.load(target + i), tl.load(seed + i) & 0
     wanted = chosen
     if ((chosen < 0) | PROCESSED) & (best > float("-inf")):
-        u = uniform(tl.load(seed + i), tl.load(position + i))
         if (t == 0.0) | (best == float("inf")):
             top = tl.min(tl.where(tile_top == best, tile, 2147483647), 0)
             chosen = greedy(source, allow, vocabulary, top)
             low = key_of(best)
         else:
-            mass = tl.load(tile_mass + i * tiles + tile, mask=tile < tiles, other=0.0)
             width = fixed(mass * mass_of(tile_top, best, scale))
             if FLAT:
                 left = tl.load(tile_kept + i * tiles + tile, mask=is_flat & (tile < tiles), other=0)

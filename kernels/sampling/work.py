@@ -23,13 +23,14 @@ BUCKETS = 1024
 class Tuning:
     """block_tiles: tiles of a program that reads logits; with it goes the order of the raw mass. sample: tiles from
     which the pivots of a flat draw are guessed. long: tokens of its list that are worth a closer bound. ways: of its
-    search in the list. The rest are warps."""
+    search in the list. overlap: each launch starts while the one before runs. The rest are warps."""
 
     block_tiles: int = 64
     pivots: int = 4
     sample: int = 128
     long: int = 4096
     ways: int = 8
+    overlap: bool = True
     scan_warps: int = 4
     guess_warps: int = 8
     bracket_warps: int = 8

@@ -25,7 +25,8 @@ def _cases() -> tuple[Case, ...]:
         for raw, pivots in ((True, 0), (False, 0), (True, TUNED.pivots)):
             cases.append(Case(
                 f"scan {logits} raw={raw} pivots={pivots}", scan.scan, types,
-                {"RAW": raw, "PIVOTS": pivots, "BLOCK_TILES": TUNED.block_tiles}, ALIGNED, wide=("logits",),
+                {"RAW": raw, "PIVOTS": pivots, "BLOCK_TILES": TUNED.block_tiles, "OVERLAP": True}, ALIGNED,
+                wide=("logits",),
             ))
     lists = "*i32: raw_row tile_list token_list token_out nan_out error; *fp32: value_list logprob_out; *i64: kept"
     lists += "; i32: capacity"
@@ -33,7 +34,8 @@ def _cases() -> tuple[Case, ...]:
         cases.append(Case(
             f"settle lists={listed} flat={flats}", settle.settle, _types(settle.settle, "fp32", lists),
             {**SHAPE, "CHUNK": CHUNK, "FLAT": flats, "LISTS": listed, "RAW": True, "PROCESSED": flats,
-             "CHECKED": flats}, (*ALIGNED, "capacity"), warps=TUNED.list_warps if listed else TUNED.settle_warps,
+             "CHECKED": flats, "OVERLAP": True}, (*ALIGNED, "capacity"),
+            warps=TUNED.list_warps if listed else TUNED.settle_warps,
         ))
     for processed in (False, True):
         cases.append(Case(
@@ -43,7 +45,7 @@ def _cases() -> tuple[Case, ...]:
         ))
     cases.append(Case("check", check.check, _types(
         check.check, "fp32", "*i32: error safe; *fp32: safe_temperature; i32: n rows mask_rows"), {"CHUNK": CHUNK}))
-    pivots, tuned = {"PIVOTS": TUNED.pivots}, TUNED
+    pivots, tuned = {"PIVOTS": TUNED.pivots, "OVERLAP": True}, TUNED
     for name, kernel, constants, warps in (
         ("guess", bracket.guess, {"SAMPLE": tuned.sample, "BUCKETS": BUCKETS}, tuned.guess_warps),
         ("bracket", bracket.bracket, {"TILES": 2048, "LONG": tuned.long}, tuned.bracket_warps),
