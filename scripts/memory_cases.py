@@ -11,6 +11,7 @@ from espalier.kernels import copy_slots, gated_silu, gather_rows, log_probs, nex
 from espalier.kernels.layout import Batch, PagedCache, Span
 from espalier.kernels.paged import Score
 from espalier.kernels.paged_attention import FAST, FP8
+from espalier.kernels.park_pages import HostPages, Lane, park, restore
 from espalier.kernels.sampling import launch
 from espalier.kernels.sampling.edit import Edits, edit
 from espalier.kernels.sampling.work import Ask, Columns, Workspace
@@ -104,19 +105,35 @@ def norms_and_gates() -> None:
 
 
 def rotation_and_copies() -> None:
-    for heads, kv, dim, interleaved in ((4, 2, 64, False), (2, 1, 80, True)):
+    for heads, kv, dim, kind in ((4, 2, 64, torch.bfloat16), (2, 1, 80, torch.float8_e4m3fn), (2, 1, 64, torch.int8)):
         batch = Batch.of([Span(0, 1, 30, (3, 1)), Span(1, 5, 7, (2,))], page=16, pages=4, device=CUDA)
-        cache = PagedCache.allocate(
-            layers=2, pages=4, kv_heads=kv, page=16, head_dim=dim, dtype=torch.bfloat16, device=CUDA)
+        cache = _pool(kv, dim, kind)
         cos, sin = (x.to(CUDA) for x in rope_write.rope_table(64, dim, 1e4))
         qkv = torch.randn(batch.tokens, (heads + 2 * kv) * dim, device=CUDA).bfloat16()
-        norms = rope_write.HeadNorms(*torch.ones(2, dim, device=CUDA).bfloat16(), 1e-5) if interleaved else None
-        rope_write.on_device(qkv, cos, sin, cache.k[0], cache.v[0], batch, interleaved=interleaved, norms=norms)
-        copy_slots.on_device(cache, 2, 0, 9)
+        norms = rope_write.HeadNorms(*torch.ones(2, dim, device=CUDA).bfloat16(), 1e-5) if dim == 80 else None
+        scales = (cache.k_scale[0], cache.v_scale[0]) if cache.k_scale else None
+        rope_write.on_device(qkv, cos, sin, cache.k[0], cache.v[0], batch, interleaved=dim == 80, norms=norms,
+                             scales=scales)
+        copy_slots.on_device(cache, copy_slots.copies_of([(2, 0, 9)], CUDA))
+
+
+def parking() -> None:
+    cache = _pool(2, 64, torch.bfloat16)
+    host = HostPages.allocate(cache, 4)
+    lane = Lane.of(cache, host, size=2 * host.data.shape[1] * 4)
+    park(cache, host, [3, 0, 1], [0, 2, 3], lane).wait()
+    restore(cache, host, [0, 2, 3], [2, 1, 3], lane).wait()
+
+
+def _pool(kv: int, dim: int, kind: torch.dtype) -> PagedCache:
+    cache = PagedCache.allocate(layers=2, pages=4, kv_heads=kv, page=16, head_dim=dim, dtype=kind, device=CUDA)
+    for tensor in cache.tensors:
+        tensor.view(torch.uint8).zero_()
+    return cache
 
 
 CASES: dict[str, Callable[[], None]] = {
     case.__name__.replace("_", " "): case
     for case in (plain_draws, listed_draws, flat_draws, log_probabilities, checked_draws, edits_and_rows, attention,
-                 norms_and_gates, rotation_and_copies)
+                 norms_and_gates, rotation_and_copies, parking)
 }

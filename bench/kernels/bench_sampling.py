@@ -15,6 +15,7 @@ import numpy as np
 import torch
 
 from espalier.kernels.sampling import launch
+from espalier.kernels.sampling.work import TUNED, Ask, Columns, Tuning, Workspace
 
 from . import peer_sampling
 from .device import Ceilings, ceilings, graph_us
@@ -32,7 +33,9 @@ class Case:
     raw: bool = True
     masked: bool = True
     spread: float = 1.0
-    tuning: launch.Tuning = launch.TUNED
+    # Tokens far above the rest, as a language model's row has them.
+    heavy: int = 0
+    tuning: Tuning = TUNED
 
 
 CASES = (
@@ -42,6 +45,8 @@ CASES = (
     Case("plain, bf16", {}, torch.bfloat16), Case("min-p 0.05", {"min_p": 0.05}),
     Case("k 50, p 0.9, min-p 0.05, spread 3", {"top_k": 50, "top_p": 0.9, "min_p": 0.05}, spread=3.0),
     Case("flat p 0.9, spread 3", {"top_p": 0.9}, spread=3.0),
+    Case("flat p 0.9, heavy tokens", {"top_p": 0.9}, spread=2.0, heavy=40),
+    Case("flat p 0.9, bf16", {"top_p": 0.9}, torch.bfloat16),
 )
 
 
@@ -51,14 +56,15 @@ def sweep() -> Iterator[Case]:
     for block in (16, 32, 64, 128):
         for warps in (2, 4, 8):
             yield replace(plain, name=f"plain, block {block} warps {warps}",
-                          tuning=launch.Tuning(block_tiles=block, scan_warps=warps))
+                          tuning=Tuning(block_tiles=block, scan_warps=warps))
     for warps in (2, 4, 8, 16):
-        yield replace(plain, name=f"plain, settle warps {warps}", tuning=launch.Tuning(settle_warps=warps))
-        yield replace(listed, name=f"k 50, list warps {warps}", tuning=launch.Tuning(list_warps=warps))
-    for pivots, rounds in ((8, 2), (8, 1), (8, 3), (4, 3), (16, 1)):
-        for warps in (4, 8):
-            yield replace(flat, name=f"flat, pivots {pivots} rounds {rounds} warps {warps}",
-                          tuning=launch.Tuning(pivots=pivots, rounds=rounds, narrow_warps=warps))
+        yield replace(plain, name=f"plain, settle warps {warps}", tuning=Tuning(settle_warps=warps))
+        yield replace(listed, name=f"k 50, list warps {warps}", tuning=Tuning(list_warps=warps))
+    for values in ({"pivots": 4}, {"pivots": 8}, {"block_tiles": 32}, {"sample": 64}, {"sample": 256},
+                   {"guess_warps": 4}, {"guess_warps": 16}, {"bracket_warps": 4}, {"bracket_warps": 16},
+                   {"collect_warps": 4}, {"collect_warps": 8}, {"ways": 4}, {"ways": 16}, {"list": 1024},
+                   {"list": 2048}, {"finish_warps": 4}, {"finish_warps": 16}, {"overlap": False}):
+        yield replace(flat, name=f"flat, {values}", tuning=replace(TUNED, **values))
 
 
 def columns_of(rows: int, case: Case) -> dict[str, Any]:
@@ -75,15 +81,23 @@ def columns_of(rows: int, case: Case) -> dict[str, Any]:
     return columns | {"flat": launch.flat_of(columns)}
 
 
+def logits_of(case: Case, rows: int) -> torch.Tensor:
+    logits = torch.randn(rows, VOCABULARY, device="cuda") * case.spread
+    if case.heavy:
+        at = torch.randint(VOCABULARY, (rows, case.heavy), device="cuda")
+        logits.scatter_(1, at, 8 + 6 * torch.rand(rows, case.heavy, device="cuda"))
+    return logits
+
+
 def calls(case: Case, rows: int) -> list[Callable[[], None]]:
     made = columns_of(rows, case)
-    columns = launch.Columns.of(made, torch.device("cuda"))
-    work = launch.Workspace.allocate(rows, VOCABULARY, torch.device("cuda"), case.tuning)
+    columns = Columns.of(made, torch.device("cuda"))
+    work = Workspace.allocate(rows, VOCABULARY, torch.device("cuda"), case.tuning)
     masks = torch.randint(-2**31, 2**31 - 1, (65, VOCABULARY // 32), device="cuda", dtype=torch.int32)
     masks[0] = -1
-    flat, lists = bool(made["flat"].any()), bool((made["top_k"] > 0).any())
-    several = [(torch.randn(rows, VOCABULARY, device="cuda") * case.spread).to(case.dtype) for _ in range(COPIES[rows])]
-    return [lambda x=x: launch.draw(x, masks, columns, work, lists=lists, flat=flat, raw=case.raw, tuning=case.tuning)
+    ask = Ask(bool((made["top_k"] > 0).any()), bool(made["flat"].any()), raw=case.raw)
+    several = [logits_of(case, rows).to(case.dtype) for _ in range(COPIES[rows])]
+    return [lambda x=x: launch.draw(x, masks, columns, work, ask, tuning=case.tuning)
             for x in several]
 
 

@@ -20,7 +20,8 @@ def guess(
     vocabulary: Arg, words: Arg, tiles: Arg, PIVOTS: constexpr, SAMPLE: constexpr, BUCKETS: constexpr,
     OVERLAP: constexpr,
 ) -> None:
-    """pivots: [n, PIVOTS] float32, the highest first. SAMPLE: tiles, spread over the row. BUCKETS: of 1/32 of e."""
+    """pivots: [n, PIVOTS] float32, the highest first. SAMPLE: tiles, spread over the row. BUCKETS: each
+    of masses within a factor of e ** (1 / 8). Few, since a histogram asks each value for each bit of its bucket."""
     join_in(OVERLAP)
     i = tl.program_id(0).to(tl.int64)
     if tl.load(flat + i) == 0:
@@ -31,11 +32,11 @@ def guess(
     source = logits + tl.load(row + i).to(tl.int64) * vocabulary
     x = read(source, masks + tl.load(mask + i).to(tl.int64) * words, token, token < vocabulary)
     top = finite(tl.max(x, 0))
-    below = tl.minimum(tl.maximum((top - x) * (32.0 / t), 0.0), BUCKETS - 1.0)
+    below = tl.minimum(tl.maximum((top - x) * (8.0 / t), 0.0), BUCKETS - 1.0)
     count = tl.histogram(below.to(tl.int32), BUCKETS).to(tl.float32)
     # The last bucket holds what is masked.
     b = tl.arange(0, BUCKETS)
-    each = tl.where(b < BUCKETS - 1, tl.exp2((b.to(tl.float32) + 0.5) * -0.04508422002778011), 0.0)
+    each = tl.where(b < BUCKETS - 1, tl.exp2((b.to(tl.float32) + 0.5) * -0.18033688011112042), 0.0)
     mass = count * each
     total = tl.sum(mass, 0)
     # Standard deviation of the share above a value, in a sample of this many equal tokens.
@@ -49,7 +50,7 @@ def guess(
     before = tl.sum(tl.where(short, mass[:, None], 0.0), 0)
     own = tl.sum(tl.where(b[:, None] == full[None, :], mass[:, None], 0.0), 0)
     part = tl.minimum(tl.maximum((goal - before) / tl.maximum(own, 1e-30), 0.0), 1.0)
-    tl.store(pivots + i * PIVOTS + j, top - (full.to(tl.float32) + part) * (t / 32.0))
+    tl.store(pivots + i * PIVOTS + j, top - (full.to(tl.float32) + part) * (t / 8.0))
 
 
 @jit
@@ -66,7 +67,7 @@ def raise_low(tile_top: Arg, best_mass: Arg, goal: Arg, low: Arg, high: Arg) -> 
 @jit
 def bracket(
     flat: Arg, temperature: Arg, top_p: Arg, min_p: Arg, pivots: Arg, tile_best: Arg, tile_mass: Arg, above: Arg,
-    state: Arg, vocabulary: Arg, tiles: Arg, TILES: constexpr, PIVOTS: constexpr, LONG: constexpr,
+    state: Arg, listed: Arg, vocabulary: Arg, tiles: Arg, TILES: constexpr, PIVOTS: constexpr, LONG: constexpr,
     OVERLAP: constexpr,
 ) -> None:
     """LONG: tokens of a list from which a closer bound is worth its time."""
@@ -90,25 +91,28 @@ def bracket(
     left_out = (1.0 - p) * total.to(tl.float32) / 1099511627776.0
     low = key_of(best + (tl.log2(tl.maximum(left_out / vocabulary, 1e-30)) - 0.01) / scale)
     low = tl.minimum(tl.maximum(low, lowest_key()), high)
-    reached, passed, pivot = total, goal * 0, goal * 0 + PIVOTS
-    for j in tl.static_range(PIVOTS):
-        at = key_of(tl.load(pivots + i * PIVOTS + j))
-        kept = tl.load(above + (i * PIVOTS + j) * tiles + tile, mask=there, other=0.0)
-        mass = tl.sum(fixed(kept * best_mass), 0)
-        below, over = (mass >= goal) & (at > low), (mass < goal) & (at <= high)
-        low, reached = tl.where(below, at, low), tl.where(below, mass, reached)
-        high, passed, pivot = tl.where(over, at - 1, high), tl.where(over, mass, passed), tl.where(over, j, pivot)
+    j = tl.arange(0, PIVOTS)
+    at = key_of(tl.load(pivots + i * PIVOTS + j))
+    kept = tl.load(above + (i * PIVOTS + j[:, None]) * tiles + tile[None, :], mask=there[None, :], other=0.0)
+    mass = tl.sum(fixed(kept * best_mass[None, :]), 1)
+    below, over = (mass >= goal) & (at > low), (mass < goal) & (at <= high)
+    reached, passed = tl.min(tl.where(below, mass, total), 0), tl.max(tl.where(over, mass, 0), 0)
+    # The pivots descend.
+    pivot = tl.max(tl.where(over, j, -1), 0)
+    pivot = tl.where(pivot < 0, PIVOTS, pivot)
+    low, high = tl.max(tl.where(below, at, low), 0), tl.min(tl.where(over, at - 1, high), 0)
     low = tl.minimum(low, high)
     lowest = tl.exp2(tl.maximum(value_of(low) - top, -200.0 / scale) * scale)
     if (reached - passed).to(tl.float32) > LONG * (lowest * 1099511627776.0):
         low = raise_low(tile_top, fixed(best_mass), goal, low, high)
     if (p >= 1.0) | (least > high):
         low = tl.maximum(least, lowest_key())
-        high, passed, pivot = low, goal * 0, goal * 0 + PIVOTS
+        high, passed, pivot = low, goal * 0, pivot * 0 + PIVOTS
     low = tl.maximum(low, least)
-    at = state + i * 5
-    tl.store(at, low.to(tl.int64))
-    tl.store(at + 1, high.to(tl.int64))
-    tl.store(at + 2, pivot)
-    tl.store(at + 3, passed)
-    tl.store(at + 4, goal)
+    out = state + i * 5
+    tl.store(out, low.to(tl.int64))
+    tl.store(out + 1, high.to(tl.int64))
+    tl.store(out + 2, pivot.to(tl.int64))
+    tl.store(out + 3, passed)
+    tl.store(out + 4, goal)
+    tl.store(listed + i, 0)

@@ -96,18 +96,18 @@ def _cut_flat(logits: Tensor, masks: Tensor, columns: Columns, work: Workspace, 
     tiles, blocks, tiles_padded, _ = sizes(vocabulary, tuning)
     bracket[(n,)](
         columns.flat, columns.temperature, columns.top_p, columns.min_p, work.pivots, work.tile_best, work.tile_mass,
-        work.above, work.state, vocabulary, tiles, TILES=tiles_padded, PIVOTS=tuning.pivots, LONG=tuning.long,
-        num_warps=tuning.bracket_warps, **_options(logits, tuning),
+        work.above, work.state, work.listed, vocabulary, tiles, TILES=tiles_padded, PIVOTS=tuning.pivots,
+        LONG=tuning.long, num_warps=tuning.bracket_warps, **_options(logits, tuning),
     )
     collect[blocks, n](
-        logits, masks, columns.row, columns.mask, columns.flat, work.tile_best, work.state, work.marks, vocabulary,
-        words, tiles, PIVOTS=tuning.pivots, BLOCK_TILES=tuning.block_tiles, num_warps=tuning.collect_warps,
-        **_options(logits, tuning),
+        logits, masks, columns.row, columns.mask, columns.flat, work.tile_best, work.state, work.listed,
+        work.token_list, work.value_list, vocabulary, words, tiles, vocabulary, PIVOTS=tuning.pivots,
+        BLOCK_TILES=tuning.block_tiles, num_warps=tuning.collect_warps, **_options(logits, tuning),
     )
     finish[(n,)](
-        logits, columns.row, columns.flat, columns.temperature, work.tile_best, work.above, work.state, work.marks,
-        work.token_list, work.value_list, work.tile_kept, work.cut, vocabulary, tiles, vocabulary,
-        TILES=tiles_padded, PIVOTS=tuning.pivots, CHUNK=CHUNK, WAYS=tuning.ways, num_warps=tuning.finish_warps,
+        columns.flat, columns.temperature, work.tile_best, work.above, work.state, work.listed, work.token_list,
+        work.value_list, work.tile_kept, work.cut, tiles, vocabulary, TILES=tiles_padded, PIVOTS=tuning.pivots,
+        CHUNK=CHUNK, LIST=tuning.list, WAYS=tuning.ways, num_warps=tuning.finish_warps,
         **_options(logits, tuning),
     )
 

@@ -15,26 +15,27 @@ from .pieces import TILE
 Tensor = torch.Tensor
 
 CHUNK = 1024
-# Of the sample of a flat draw, 1/32 each: 32 below the best in log-masses.
-BUCKETS = 1024
+# Of the sample of a flat draw, 1/8 each: 16 below the best in log-masses.
+BUCKETS = 128
 
 
 @dataclass(frozen=True, slots=True)
 class Tuning:
     """block_tiles: tiles of a program that reads logits; with it goes the order of the raw mass. sample: tiles from
-    which the pivots of a flat draw are guessed. long: tokens of its list that are worth a closer bound. ways: of its
-    search in the list. overlap: each launch starts while the one before runs. The rest are warps."""
+    which the pivots of a flat draw are guessed. long: tokens of its list that are worth a closer bound. list, ways: of
+    the search in its list. overlap: each launch starts while the one before runs. The rest are warps."""
 
     block_tiles: int = 64
     pivots: int = 4
     sample: int = 128
     long: int = 4096
     ways: int = 8
+    list: int = 2048
     overlap: bool = True
     scan_warps: int = 4
     guess_warps: int = 8
     bracket_warps: int = 8
-    collect_warps: int = 4
+    collect_warps: int = 8
     finish_warps: int = 8
     settle_warps: int = 4
     list_warps: int = 8
@@ -101,10 +102,10 @@ class Workspace:
     value_list: Tensor
     cut: Tensor
     kept: Tensor
+    listed: Tensor
     state: Tensor
     pivots: Tensor
     above: Tensor
-    marks: Tensor
 
     @classmethod
     def allocate(cls, rows: int, vocabulary: int, device: torch.device, tuning: Tuning = TUNED) -> Workspace:
@@ -113,13 +114,14 @@ class Workspace:
             "token": ((rows,), torch.int32), "logprob": ((rows,), torch.float32), "nan": ((rows,), torch.int32),
             "error": ((rows,), torch.int32), "safe": ((4 * rows,), torch.int32),
             "safe_temperature": ((rows,), torch.float32), "kept": ((rows,), torch.int64),
+            "listed": ((rows,), torch.int32),
             "tile_best": ((rows, tiles), torch.float32), "tile_mass": ((rows, tiles), torch.float32),
             "tile_kept": ((rows, tiles), torch.int64), "raw": ((rows, blocks, 3), torch.float32),
             "tile_list": ((rows, tiles), torch.int32),
             "token_list": ((rows, vocabulary), torch.int32), "value_list": ((rows, vocabulary), torch.float32),
             "cut": ((rows,), torch.int32), "state": ((rows, 5), torch.int64),
             "pivots": ((rows, tuning.pivots), torch.float32),
-            "above": ((rows, tuning.pivots, tiles), torch.float32), "marks": ((rows, 2 * tiles), torch.int32),
+            "above": ((rows, tuning.pivots, tiles), torch.float32),
         }
         return cls(*(torch.empty(shape, dtype=dtype, device=device)
                      for shape, dtype in (shapes[field.name] for field in fields(cls))))

@@ -19,7 +19,7 @@ def _types(kernel: object, logits: str, *more: str) -> dict[str, str]:
 
 def _cases() -> tuple[Case, ...]:
     cases = []
-    more = "*fp32: pivots above value_list; *i64: state; *i32: marks token_list; i32: capacity"
+    more = "*fp32: pivots above value_list; *i64: state; *i32: listed token_list; i32: capacity"
     for logits in ("fp32", "bf16"):
         types = _types(scan.scan, logits, more)
         for raw, pivots in ((True, 0), (False, 0), (True, TUNED.pivots)):
@@ -50,7 +50,8 @@ def _cases() -> tuple[Case, ...]:
         ("guess", bracket.guess, {"SAMPLE": tuned.sample, "BUCKETS": BUCKETS}, tuned.guess_warps),
         ("bracket", bracket.bracket, {"TILES": 2048, "LONG": tuned.long}, tuned.bracket_warps),
         ("collect", nucleus.collect, {"BLOCK_TILES": tuned.block_tiles}, tuned.collect_warps),
-        ("finish", nucleus.finish, {"TILES": 2048, "CHUNK": CHUNK, "WAYS": tuned.ways}, tuned.finish_warps),
+        ("finish", nucleus.finish, {"TILES": 2048, "CHUNK": CHUNK, "LIST": tuned.list, "WAYS": tuned.ways},
+         tuned.finish_warps),
     ):
         cases.append(Case(
             f"flat {name}", kernel, _types(kernel, "fp32", more), {**constants, **pivots}, (*ALIGNED, "capacity"),
