@@ -8,9 +8,10 @@ import torch
 from .base import KernelError
 from .jit import Arg, jit, tl
 
-PAGE, SLOT, POSITION, ROW = 1, 2, 3, 4
+PAGE, SLOT, POSITION, ROW, TOKEN = 1, 2, 3, 4, 5
 _NAMES = {PAGE: "a page is outside the pool", SLOT: "a page has fewer slots than a copy names",
-          POSITION: "a position is outside the table of angles or its row's pages", ROW: "a row is outside the tensor"}
+          POSITION: "a position is outside the table of angles or its row's pages", ROW: "a row is outside the tensor",
+          TOKEN: "a token is outside the vocabulary"}
 
 
 def clear(device: torch.device) -> torch.Tensor:

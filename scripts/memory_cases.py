@@ -3,11 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 
 import numpy as np
 import torch
 
-from espalier.kernels import copy_slots, gated_silu, gather_rows, log_probs, next_row, rms_norm, rope_write, sample
+from espalier.kernels import (
+    checked,
+    copy_slots,
+    gated_silu,
+    gather_rows,
+    log_probs,
+    next_row,
+    rms_norm,
+    rope_write,
+    sample,
+)
 from espalier.kernels.layout import Batch, PagedCache, Span
 from espalier.kernels.paged import Score
 from espalier.kernels.paged_attention import FAST, FP8
@@ -70,8 +81,11 @@ def edits_and_rows() -> None:
     ones, count = torch.ones(2, device=CUDA), torch.ones(6, device=CUDA, dtype=torch.int32)
     begin = torch.tensor([0, 2, 6], device=CUDA, dtype=torch.int32)
     token = torch.tensor([0, 4162, 5, 4096, 4095, 64], device=CUDA, dtype=torch.int32)
-    edit(logits, row, Edits(begin, token, count.float(), count, count, 2 * ones, ones, ones))
-    keeps = torch.ones(2, 131, device=CUDA, dtype=torch.int32)
+    edits = Edits(begin, token, count.float(), count, count, 2 * ones, ones, ones)
+    edit(logits, row, edits)
+    fault, keeps = checked.clear(CUDA), torch.ones(2, 131, device=CUDA, dtype=torch.int32)
+    edit(logits, row, replace(edits, token=token - 1), error=fault)
+    next_row.on_device(row + 1, row, keeps, begin, token, token, row.clone(), error=fault)
     next_row.on_device(row, torch.tensor([4162, -1], device=CUDA, dtype=torch.int32), keeps, begin[:3], token,
                        token % 2, row)
 

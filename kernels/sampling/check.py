@@ -13,7 +13,7 @@ from ..jit import Arg, constexpr, jit, tl
 
 class Fault(IntFlag):
     """Codes of an error tensor, added up. NAN alone spoils nothing: NaN is never drawn. It is seen where raw statistics
-    are made. The last two are also those of `edit` and `next_row`."""
+    are made."""
 
     NAN = 1
     EMPTY_MASK = 2
@@ -25,9 +25,9 @@ class Fault(IntFlag):
     PARAMETER = 16
     """temperature is not in [0, inf), top_p or min_p not in [0, 1], or top_k negative."""
     ROW = 32
-    """The row's id is outside the logits, or outside the transition table."""
+    """The row's id is outside the logits."""
     TOKEN = 64
-    """A target, an edited token or a drawn one is outside the vocabulary."""
+    """The target is outside the vocabulary."""
 
 
 @jit

@@ -4,6 +4,7 @@ edit: one program a (block, draw). Effect: edited[i] = float32 logits of row[i],
 [begin[i], begin[i + 1]) of the columns and name a token once:
     x + bias; then, where the token was seen (count > 0, or seen = 1 for a token of the prompt), x / repetition if x > 0
     else x * repetition; then - frequency * count - presence * (count > 0).
+A token outside the vocabulary changes nothing. error: see `checked.py`.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ from dataclasses import dataclass
 
 import torch
 
+from .. import checked
 from ..jit import Arg, constexpr, jit, tl
 
 Tensor = torch.Tensor
@@ -48,7 +50,7 @@ def reference(logits: Tensor, row: Tensor, edits: Edits) -> Tensor:
 @jit
 def _edit(
     logits: Arg, row: Arg, edited: Arg, begin: Arg, token: Arg, bias: Arg, count: Arg, seen: Arg, repetition: Arg,
-    frequency: Arg, presence: Arg, vocabulary: Arg, BLOCK: constexpr, EACH: constexpr,
+    frequency: Arg, presence: Arg, error: Arg, vocabulary: Arg, CHECKED: constexpr, BLOCK: constexpr, EACH: constexpr,
 ) -> None:
     i = tl.program_id(1).to(tl.int64)
     first = tl.program_id(0) * BLOCK
@@ -62,7 +64,10 @@ def _edit(
     while edit < end:
         e = edit + tl.arange(0, EACH)
         which = tl.load(token + e, mask=e < end, other=-1)
-        here = (which >= first) & (which < first + BLOCK)
+        if CHECKED:
+            good = (e >= end) | ((which >= 0) & (which < vocabulary))
+            checked.require(tl.min(good.to(tl.int32), 0), error, 5)
+        here = (which >= first) & (which < first + BLOCK) & (which < vocabulary)
         times = tl.load(count + e, mask=here, other=0)
         x = tl.load(source + which, mask=here, other=0.0).to(tl.float32) + tl.load(bias + e, mask=here, other=0.0)
         met = (times > 0) | (tl.load(seen + e, mask=here, other=0) != 0)
@@ -72,12 +77,13 @@ def _edit(
         edit += EACH
 
 
-def edit(logits: Tensor, row: Tensor, edits: Edits) -> Tensor:
+def edit(logits: Tensor, row: Tensor, edits: Edits, *, error: Tensor | None = None) -> Tensor:
     """logits: [rows, vocabulary]. row: [n] int32. Returns [n, vocabulary] float32."""
     vocabulary, n = logits.shape[1], row.shape[0]
     edited = torch.empty((n, vocabulary), dtype=torch.float32, device=logits.device)
     _edit[-(-vocabulary // BLOCK), n](
         logits, row, edited, edits.begin, edits.token, edits.bias, edits.count, edits.seen, edits.repetition,
-        edits.frequency, edits.presence, vocabulary, BLOCK=BLOCK, EACH=128, num_warps=4,
+        edits.frequency, edits.presence, edited if error is None else error, vocabulary, CHECKED=error is not None,
+        BLOCK=BLOCK, EACH=128, num_warps=4,
     )
     return edited

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
-from espalier.kernels.sampling import bracket, check, nucleus, scan, settle, top
+from espalier.kernels import next_row
+from espalier.kernels.sampling import bracket, check, edit, nucleus, scan, settle, top
 from espalier.kernels.sampling.work import BUCKETS, CHUNK, TUNED
 
 from .case import Case, typed
@@ -57,6 +58,12 @@ def _cases() -> tuple[Case, ...]:
             f"flat {name}", kernel, _types(kernel, "fp32", more), {**constants, **pivots}, (*ALIGNED, "capacity"),
             warps, wide=("logits",) if name == "collect" else (),
         ))
+    cases.append(Case("next_row", next_row._next_row, typed(
+        "*i32: row token keeps begin edge_token edge_row out error; i32: rows words"),
+        {"CHECKED": True, "BLOCK": next_row.BLOCK}, warps=1))
+    cases.append(Case("edit", edit._edit, typed(
+        "*fp32: logits edited bias repetition frequency presence; *i32: row begin token count seen error; "
+        "i32: vocabulary"), {"CHECKED": True, "BLOCK": edit.BLOCK, "EACH": 128}, ("vocabulary",)))
     return tuple(cases)
 
 

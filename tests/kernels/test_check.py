@@ -8,8 +8,11 @@ import numpy as np
 import pytest
 import torch
 
+from espalier.kernels import checked, next_row
+from espalier.kernels.base import KernelError
 from espalier.kernels.sampling import launch
 from espalier.kernels.sampling.check import Fault
+from espalier.kernels.sampling.edit import Edits, edit
 from espalier.kernels.sampling.work import Ask, Columns, Workspace
 
 from .test_sample import masks_of, picks_of
@@ -57,3 +60,32 @@ def test_padding_bits_allow_nothing() -> None:
     work = Workspace.allocate(1, 33, logits.device)
     launch.draw(logits, masks, columns, work, Ask(False, False, checked=True))
     assert work.error.tolist() == [Fault.EMPTY_MASK | Fault.NO_TOKEN]
+
+
+def ints(*values: int) -> torch.Tensor:
+    return torch.tensor(values, dtype=torch.int32)
+
+
+@pytest.mark.parametrize(("row", "token", "named"), [(2, 0, "row"), (0, 64, "token"), (-1, -1, "")])
+def test_a_transition_outside_its_table_is_for_the_host_and_named(row: int, token: int, named: str) -> None:
+    error, out = checked.clear(torch.device("cpu")), ints(-9, -9)
+    keeps = torch.full((2, 2), -1, dtype=torch.int32)
+    next_row.on_device(ints(row, 1), ints(token, 63), keeps, ints(0, 0, 0), ints(0), ints(0), out, error=error)
+    assert out.tolist() == [-1, 1]
+    if named:
+        with pytest.raises(KernelError, match=f"a {named} is outside"):
+            checked.raise_error(error)
+    else:
+        checked.raise_error(error)
+
+
+@pytest.mark.parametrize("token", [100, -1, 10**9])
+def test_an_edit_outside_the_vocabulary_changes_nothing_and_is_named(token: int) -> None:
+    logits, error, one = torch.randn(2, 100), checked.clear(torch.device("cpu")), torch.ones(2)
+    none = ints(0, 0)
+    edits = Edits(ints(0, 1, 2), ints(token, 7), torch.tensor([5.0, 5.0]), none, none, one, 0 * one, 0 * one)
+    edited = edit(logits, ints(0, 1), edits, error=error)
+    logits[1, 7] += 5
+    assert torch.equal(edited, logits)
+    with pytest.raises(KernelError, match="a token is outside the vocabulary"):
+        checked.raise_error(error)
