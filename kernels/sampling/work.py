@@ -26,7 +26,7 @@ class Tuning:
     the search in its list. overlap: each launch starts while the one before runs. The rest are warps."""
 
     block_tiles: int = 64
-    pivots: int = 4
+    pivots: int = 8
     sample: int = 128
     long: int = 4096
     ways: int = 8
@@ -35,7 +35,7 @@ class Tuning:
     scan_warps: int = 4
     guess_warps: int = 8
     bracket_warps: int = 8
-    collect_warps: int = 8
+    collect_warps: int = 4
     finish_warps: int = 8
     settle_warps: int = 4
     list_warps: int = 8
