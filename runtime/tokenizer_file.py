@@ -7,6 +7,7 @@ import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import tokenizers
 
@@ -36,16 +37,23 @@ def read_tokenizer_file(path: Path) -> FileVocabulary:
         added = json.loads(path.read_text(encoding="utf-8")).get("added_tokens", [])
     except Exception as error:  # the library raises bare Exception
         raise TokenizerError(f"not a tokenizer.json: {error}", where=str(path)) from error
+    return _vocabulary(library, added, str(path))
+
+
+def _vocabulary(library: tokenizers.Tokenizer, added: list[dict[str, Any]], where: str) -> FileVocabulary:
     words = library.get_vocab(with_added_tokens=True)
     special = {entry["id"] for entry in added if entry["special"]}
     plain = {entry["id"]: entry["content"].encode() for entry in added if not entry["special"]}
     spell = byte_level_bytes if _is_byte_level(words) else _word_bytes
     tokens = [b""] * (max(words.values(), default=-1) + 1)
     for word, token in words.items():
-        tokens[token] = b"" if token in special else plain[token] if token in plain else spell(word)
+        try:
+            tokens[token] = b"" if token in special else plain[token] if token in plain else spell(word)
+        except UnicodeEncodeError as error:
+            raise TokenizerError(f"token {token} is not spelled in the byte-level alphabet", where=where) from error
     stop = frozenset(words[word] for word in _END_WORDS if word in words)
     if not stop:
-        raise TokenizerError("no end token is known by name", where=str(path), fix=f"Known: {', '.join(_END_WORDS)}.")
+        raise TokenizerError("no end token is known by name", where=where, fix=f"Known: {', '.join(_END_WORDS)}.")
     return FileVocabulary(tuple(tokens), frozenset(special), stop,
                           lambda text: library.encode(text, add_special_tokens=False).ids)
 

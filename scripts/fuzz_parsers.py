@@ -37,12 +37,12 @@ from espalier.runtime.tokenizer_file import read_tokenizer_file
 from .fuzz_seeds import KINDS, Mutator, seeds
 
 LIMITS = Limits(seconds=2.0)
-GRACE = 4.0  # seconds past LIMITS.seconds; a noisy machine and the collector need some
+GRACE = 4.0  # seconds of the processor past LIMITS.seconds
 MEMORY = 4 << 30  # address space; what needs more fails with MemoryError, which is a finding
 
 
 class TooSlow(BaseException):
-    """The time of one input is over; no parser may catch it."""
+    """The processor time of one input is over; no parser may catch it."""
 
 
 class Target:
@@ -86,7 +86,7 @@ class Target:
 
 def attempt(target: Target, kind: str, data: bytes) -> str | None:
     """The finding, as the place that raised it; None when all is well."""
-    signal.setitimer(signal.ITIMER_REAL, LIMITS.seconds + GRACE)
+    signal.setitimer(signal.ITIMER_PROF, LIMITS.seconds + GRACE)
     try:
         target.run(kind, data)
     except EspalierError:
@@ -97,7 +97,7 @@ def attempt(target: Target, kind: str, data: bytes) -> str | None:
         last = ours[-1]
         return f"{kind}: {type(error).__name__}: {error} ({Path(last.filename).name}:{last.lineno} {last.name})"
     finally:
-        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.setitimer(signal.ITIMER_PROF, 0)
     return None
 
 
@@ -106,7 +106,7 @@ def _late(_signal: int, _frame: FrameType | None) -> None:
 
 
 def fuzz(options: argparse.Namespace) -> int:
-    signal.signal(signal.SIGALRM, _late)
+    signal.signal(signal.SIGPROF, _late)
     resource.setrlimit(resource.RLIMIT_AS, (MEMORY, MEMORY))
     random = Random(options.seed)
     corpus = {kind: list(found) for kind, found in seeds(options.folders).items() if kind in options.only}
