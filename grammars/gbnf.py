@@ -13,7 +13,8 @@ from . import charset
 from .charset import Ranges
 from .errors import UnsupportedKeyword
 from .limits import Meter
-from .productions import Chars, Group, Node, Production, Reference, Source, word
+from .productions import Group, Node, Production, Reference, Source, word
+from .trees import Chars
 
 _SIMPLE = {"n": 0x0A, "r": 0x0D, "t": 0x09}
 _ITSELF = frozenset("\\\"'[]-^/")

@@ -16,7 +16,8 @@ from .lark_bodies import BodyReader, inner, references
 from .lark_syntax import LIBRARY, Definition, Statements, is_terminal, read_statements
 from .lark_tokens import Word
 from .limits import Meter
-from .productions import Alternatives, Automaton, Node, Production, Reference, Repeat, Sequence, Source
+from .productions import Automaton, Node, Production, Reference, Source
+from .trees import Alternatives, Repeat, Sequence
 
 START = "%start"
 _GAP = Reference("%gap", "")

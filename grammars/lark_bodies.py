@@ -7,7 +7,8 @@ from collections.abc import Callable, Mapping
 from .lark_syntax import Definition, is_terminal
 from .lark_terminals import letters, regex, string
 from .lark_tokens import Word
-from .productions import Alternatives, Group, Node, Reference, Repeat, Sequence
+from .productions import Group, Node, Reference
+from .trees import Alternatives, Repeat, Sequence
 
 _CLOSING = {"(": ")", "[": "]"}
 _REPEATS: dict[str, tuple[int, int | None]] = {"*": (0, None), "+": (1, None), "?": (0, 1)}

@@ -5,8 +5,9 @@ from __future__ import annotations
 from . import charset, regex_syntax
 from .errors import ConstraintError, InvalidConstraint, UnsupportedKeyword
 from .lark_tokens import Word
-from .productions import Automaton, Chars, Node, Sequence, Source, word
+from .productions import Automaton, Node, Source, word
 from .regex import compile_regex
+from .trees import Alternatives, Chars, Repeat, Sequence
 from .utf8 import plain
 
 _SIMPLE = {"n": "\n", "t": "\t", "r": "\r", "f": "\f", "\\": "\\", '"': '"'}
@@ -91,11 +92,11 @@ def _check_context_free(tree: regex_syntax.Node) -> None:
                 f"{kind} in a terminal depends on the text around it, and is not supported",
                 keyword="lookahead" if isinstance(node, regex_syntax.Look) else "anchor", where="column 1",
                 fix="Write the terminal without it.")
-        if isinstance(node, regex_syntax.Sequence):
+        if isinstance(node, Sequence):
             stack.extend(node.parts)
-        elif isinstance(node, regex_syntax.Alternatives):
+        elif isinstance(node, Alternatives):
             stack.extend(node.options)
-        elif isinstance(node, regex_syntax.Repeat):
+        elif isinstance(node, Repeat):
             stack.append(node.body)
 
 

@@ -11,7 +11,8 @@ from .charset import Ranges
 from .dfa import Dfa, Edge
 from .errors import InvalidConstraint, Unsatisfiable
 from .limits import Meter
-from .productions import Alternatives, Automaton, Chars, Node, Production, Reference, Repeat, Word
+from .productions import Automaton, Node, Production, Reference, Word
+from .trees import Alternatives, Chars, Repeat
 from .utf8 import plain
 
 Work = list[tuple[Node, int, int]]
@@ -126,7 +127,7 @@ class Network:
             a = middle
         yield parts[-1], a, b
 
-    def _repeat(self, node: Repeat, a: int, b: int) -> Iterable[tuple[Node, int, int]]:
+    def _repeat(self, node: Repeat[Node], a: int, b: int) -> Iterable[tuple[Node, int, int]]:
         for _ in range(node.minimum):
             middle = self.node()
             yield node.body, a, middle

@@ -5,17 +5,10 @@ from __future__ import annotations
 from bisect import bisect_right
 from dataclasses import dataclass
 
-from .charset import Ranges
 from .dfa import Dfa
 from .errors import ConstraintTooLarge, InvalidConstraint
 from .limits import Meter
-
-
-@dataclass(frozen=True, slots=True)
-class Chars:
-    """One character of a set."""
-
-    ranges: Ranges
+from .trees import Alternatives, Chars, Repeat, Sequence
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,26 +33,7 @@ class Reference:
     where: str
 
 
-@dataclass(frozen=True, slots=True)
-class Sequence:
-    parts: tuple[Node, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class Alternatives:
-    options: tuple[Node, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class Repeat:
-    """maximum None: without end."""
-
-    body: Node
-    minimum: int
-    maximum: int | None
-
-
-Node = Chars | Word | Automaton | Reference | Sequence | Alternatives | Repeat
+Node = Chars | Sequence["Node"] | Alternatives["Node"] | Repeat["Node"] | Word | Automaton | Reference
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,7 +15,8 @@ from .dfa import Dfa, Edge, explore, minimise, overlay, trim
 from .errors import ConstraintTooLarge, UnsupportedKeyword
 from .limits import Meter
 from .positions import Positions
-from .regex_syntax import Alternatives, Assertion, Chars, Look, Node, Repeat, Sequence
+from .regex_syntax import Assertion, Look, Node
+from .trees import Alternatives, Chars, Repeat, Sequence
 
 
 @dataclass(slots=True)
@@ -157,7 +158,7 @@ def _chain(parts: tuple[Node, ...], nfa: _Nfa, a: int, b: int, meter: Meter) -> 
     yield parts[-1], a, b
 
 
-def _repeat(node: Repeat, nfa: _Nfa, a: int, b: int, meter: Meter) -> Iterable[tuple[Node, int, int]]:
+def _repeat(node: Repeat[Node], nfa: _Nfa, a: int, b: int, meter: Meter) -> Iterable[tuple[Node, int, int]]:
     for _ in range(node.minimum):
         meter.states(1)
         middle = nfa.place()

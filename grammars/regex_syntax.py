@@ -10,33 +10,8 @@ from . import charset
 from .charset import Ranges
 from .errors import ConstraintTooLarge, InvalidConstraint, UnsupportedKeyword
 from .limits import Limits
+from .trees import Alternatives, Chars, Repeat, Sequence
 from .unicode_tables import is_script, property_set
-
-
-@dataclass(frozen=True, slots=True)
-class Chars:
-    """One character of a set."""
-
-    ranges: Ranges
-
-
-@dataclass(frozen=True, slots=True)
-class Sequence:
-    parts: tuple[Node, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class Alternatives:
-    options: tuple[Node, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class Repeat:
-    """maximum None: without end."""
-
-    body: Node
-    minimum: int
-    maximum: int | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +30,7 @@ class Look:
     behind: bool = False
 
 
-Node = Chars | Sequence | Alternatives | Repeat | Assertion | Look
+Node = Chars | Sequence["Node"] | Alternatives["Node"] | Repeat["Node"] | Assertion | Look
 
 _CONTROL = {"t": 0x09, "n": 0x0A, "v": 0x0B, "f": 0x0C, "r": 0x0D}
 _SHORTHAND = {
