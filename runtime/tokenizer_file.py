@@ -12,9 +12,10 @@ from typing import Any
 import tokenizers
 
 from .errors import TokenizerError
-from .vocabulary import byte_level_bytes
+from .vocabulary import byte_level_bytes, is_delimiter
 
 _BYTE_FALLBACK = re.compile(r"<0x([0-9A-Fa-f]{2})>")
+_LARGEST = 1 << 22  # ids: what the largest vocabularies have, ten times over
 _WORD_START = "\u2581"
 _END_WORDS = ("<|im_end|>", "<|eot_id|>", "<|endoftext|>", "<|end_of_text|>", "<end_of_turn>", "</s>", "<eos>")
 
@@ -42,16 +43,20 @@ def read_tokenizer_file(path: Path) -> FileVocabulary:
 
 def _vocabulary(library: tokenizers.Tokenizer, added: list[dict[str, Any]], where: str) -> FileVocabulary:
     words = library.get_vocab(with_added_tokens=True)
-    special = {entry["id"] for entry in added if entry["special"]}
-    plain = {entry["id"]: entry["content"].encode() for entry in added if not entry["special"]}
-    spell = byte_level_bytes if _is_byte_level(words) else _word_bytes
-    tokens = [b""] * (max(words.values(), default=-1) + 1)
+    special = {entry["id"] for entry in added if entry["special"] or is_delimiter(entry["content"])}
+    byte_level = _is_byte_level(words)
+    spell = byte_level_bytes if byte_level else _word_bytes
+    plain = {entry["id"]: entry["content"].encode() if byte_level else _word_bytes(entry["content"]) for entry in added}
+    size = max(words.values(), default=-1) + 1
+    if size > _LARGEST:
+        raise TokenizerError(f"an id is above {_LARGEST}", where=where)
+    tokens = [b""] * size
     for word, token in words.items():
         try:
             tokens[token] = b"" if token in special else plain[token] if token in plain else spell(word)
         except UnicodeEncodeError as error:
             raise TokenizerError(f"token {token} is not spelled in the byte-level alphabet", where=where) from error
-    stop = frozenset(words[word] for word in _END_WORDS if word in words)
+    stop = frozenset(words[word] for word in _END_WORDS if words.get(word) in special)
     if not stop:
         raise TokenizerError("no end token is known by name", where=where, fix=f"Known: {', '.join(_END_WORDS)}.")
     return FileVocabulary(tuple(tokens), frozenset(special), stop,

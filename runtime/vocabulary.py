@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 
@@ -9,6 +10,10 @@ from .errors import TokenizerError
 from .gguf import GGUFFile
 from .pretokenizers import PRE_TOKENIZERS
 
+# User-defined tokens that are no text: what templates put around turns, tools and reasoning. Tokenizers do not always
+# mark them special. Other user-defined tokens (runs of blanks, HTML tags) are text.
+_DELIMITER = re.compile(r"<\|.*\|>|</?(think|thinking|tools|tool_calls?|tool_responses?|tool_results?)>|<unused\d+>|"
+                        r"<(start|end)_of_\w+>|<(mask|pad|bos|eos|unk)>|\[[A-Z_]+\]|\[multimodal\]", re.DOTALL)
 _NORMAL, _UNKNOWN, _CONTROL, _USER_DEFINED, _UNUSED = 1, 2, 3, 4, 5
 
 
@@ -36,7 +41,8 @@ def read_vocabulary(gguf: GGUFFile) -> Vocabulary:
     """Raises TokenizerError, or WeightsError when a key is missing or of the wrong type."""
     _check_kind(gguf)
     texts = gguf.texts("tokenizer.ggml.tokens")
-    types = _types(gguf, texts)
+    types = [_CONTROL if kind == _USER_DEFINED and is_delimiter(texts[i]) else kind
+             for i, kind in enumerate(_types(gguf, texts))]
     by_type = {kind: {text: i for i, text in enumerate(texts) if types[i] == kind} for kind in range(1, 6)}
     ends = [_special_id(gguf, name, len(texts)) for name in ("eos", "eot", "eom")]
     return Vocabulary(
@@ -53,6 +59,11 @@ def read_vocabulary(gguf: GGUFFile) -> Vocabulary:
         eos_id=ends[0],
         add_bos=gguf.flag(_ADD_BOS) if _ADD_BOS in gguf.metadata else None,
     )
+
+
+def is_delimiter(text: str) -> bool:
+    """Whether a user-defined token stands around text and is none itself."""
+    return _DELIMITER.fullmatch(text) is not None
 
 
 _ADD_BOS = "tokenizer.ggml.add_bos_token"
