@@ -11,12 +11,14 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from .configuration import Configuration, Explorer, states_of
+from .ir import special
 from .rows import Row
 
 if TYPE_CHECKING:
     from .compiled import CompiledGrammar
 
 _CONTEXT = 8
+SPECIAL = special("")[0]  # what edges of special tokens begin with
 
 
 class TokenRejected(ValueError):
@@ -193,7 +195,12 @@ class Matcher:
         configuration = self._position.configuration
         if configuration is None:
             return "the text has ended"
-        expected = _ranges(self._explorer.following(configuration.threads))
+        following = self._explorer.following(configuration.threads)
+        expected = _ranges(bytes(byte for byte in following if byte != SPECIAL))
+        if SPECIAL in following:
+            specials = self._grammar.vocabulary.specials
+            expected += [name for name in self._grammar.grammar.specials
+                         if self._successor(configuration, specials[name]) is not None]
         if configuration.distance == 0:
             expected.append("the end")
         places = list(dict.fromkeys(self._grammar.place(state) for state in states_of(configuration)))
