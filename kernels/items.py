@@ -18,11 +18,16 @@ of one part is written at once; parts of the others go to [part_begin[t], part_b
 Exact: a segment that others follow ends at the boundary of a chunk, the rest belongs to those that follow; the first
 piece of a path may hold many chunks, every later one holds one. So each part is either a left fold from slot 0 or one
 chunk, and the parts of a token, folded in order, give the same bits however the work was cut.
+
+Here a step is planned in plain ints, which is the reference; `plan_items` does the same on the device. The order of a
+bin is one that a single program finds without a sort: by segment, those of long pieces first (`rank`), then piece by
+piece, the last tile first, which in a causal segment is the longest.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import operator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from .base import KernelError
@@ -32,6 +37,13 @@ CHUNK, FAR, FAR_CHUNK = 512, 16384, 2048
 # A piece below SHORTEST costs more in parts than it wins in balance; above LONGEST the last ones run on a device that
 # is almost idle. Swept on an H200, bench/results/kernels_attention.json.
 SHORTEST, SHORTEST_WIDE, LONGEST = 128, 256, 1024
+# Longer than any row: a piece of this length is a whole segment.
+WHOLE = 1 << 30
+RANKS = 5
+
+
+class NoRoom(KernelError):
+    """However coarsely it is cut, a step has more parts or items than there is room for."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,7 +108,7 @@ class Cut:
 
     Over all KV heads, narrow segments are cut until there are at least `least` programs, and no coarser than LONGEST;
     wide ones as finely as gives at most `most` programs, what the device holds at once. Exact: whole where that gives
-    `least` or `most`, else chunk by chunk. window: 0 for none. parts: most in all.
+    `least` or `most`, else chunk by chunk. window: 0 for none. parts: most in all. counts: most items of each bin.
     """
 
     groups: int
@@ -108,6 +120,7 @@ class Cut:
     window: int = 0
     exact: bool = False
     parts: int = 1 << 16
+    counts: tuple[int, int] = (1 << 20, 1 << 20)
 
     def tokens(self, wide: bool) -> int:
         return (self.wide if wide else self.narrow) // self.groups
@@ -115,10 +128,14 @@ class Cut:
     def is_wide(self, tokens: int) -> bool:
         return tokens * self.groups > self.narrow
 
+    def tiles(self, work: _Work) -> int:
+        tokens = work.q_end - work.q_begin
+        return -(-tokens // self.tokens(self.is_wide(tokens)))
+
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """items of each bin, longest first. part_begin: [tokens + 1]."""
+    """items of each bin, in the order in which they start. part_begin: [tokens + 1]."""
 
     narrow: tuple[Item, ...]
     wide: tuple[Item, ...]
@@ -139,6 +156,11 @@ class _Work:
 
     def pieces(self, longest: int, exact: bool) -> tuple[tuple[int, int], ...]:
         return _chunked(self, longest) if exact else _even(self, longest)
+
+
+def rank(length: int, longest: int) -> int:
+    """How late work of this length starts among work of at most `longest`."""
+    return min(max(longest - length, 0) * RANKS // max(longest, 1), RANKS - 1)
 
 
 def chunk_start(slot: int) -> int:
@@ -162,7 +184,7 @@ def _chunked(work: _Work, longest: int) -> tuple[tuple[int, int], ...]:
     pieces = []
     if work.segment.parent < 0:
         # The first part of every token below: it starts where nothing visible lies before, so it may be folded on.
-        stop = end if at + longest >= end else max(chunk_start(at + longest), _chunk_end(at))
+        stop = end if at + longest >= end else min(max(chunk_start(at + longest), _chunk_end(at)), end)
         pieces, at = [(at, stop)], stop
     while at < end:
         pieces.append((at, min(_chunk_end(at), end)))
@@ -185,7 +207,7 @@ def _work(rows: Sequence[Row], segments: Sequence[Segment], cut: Cut) -> list[_W
     for index, segment in enumerate(segments):
         below = rows[segment.row_begin : segment.row_end]
         leaf = index not in followed
-        begin, end = segment.slot_begin, min(segment.slot_end, max(row.kv_len for row in below))
+        begin, end = segment.slot_begin, segment.slot_end
         if cut.exact:
             begin, end = chunk_start(begin), end if leaf else chunk_start(end)
         begin = max(begin, min(_first_visible(row, cut.window) for row in below))
@@ -206,34 +228,43 @@ def _check(rows: Sequence[Row], segments: Sequence[Segment], cut: Cut) -> None:
             raise KernelError(f"the tokens of row {index} do not follow those of the row before")
         if row.draft_len > 64:
             raise KernelError(f"row {index}: a draft region has at most 64 slots, not {row.draft_len}")
+    for index, segment in enumerate(segments):
+        above = segments[segment.parent] if 0 <= segment.parent < index else None
+        if segment.parent != -1 and (above is None or above.slot_end != segment.slot_begin):
+            raise KernelError(f"segment {index} does not begin where its parent, which comes before it, ends")
 
 
-def _programs(work: Sequence[_Work], cut: Cut, wide: bool, longest: int) -> int:
-    tiles = (-(-(w.q_end - w.q_begin) // cut.tokens(wide)) * len(w.pieces(longest, cut.exact)) for w in work)
-    return cut.kv_heads * sum(tiles)
+def _programs(work: Sequence[_Work], cut: Cut, longest: int) -> int:
+    """In fast mode as many as there would be if pieces ended anywhere: a few more, perhaps."""
+    def pieces(w: _Work) -> int:
+        if cut.exact or w.slot_end <= w.slot_begin:
+            return len(w.pieces(longest, cut.exact))
+        return -(-(w.slot_end - w.slot_begin) // longest)
+
+    return cut.kv_heads * sum(cut.tiles(w) * pieces(w) for w in work)
 
 
 def _longest(work: Sequence[_Work], cut: Cut, wide: bool) -> int:
     """The length of pieces that suits the device: programs become fewer as pieces become longer."""
     mine = [w for w in work if cut.is_wide(w.q_end - w.q_begin) == wide]
-    whole = max((-(-(w.slot_end - w.slot_begin) // 64) for w in mine), default=1) * 64
     if cut.exact:
-        return whole if _programs(mine, cut, wide, whole) >= (cut.most if wide else cut.least) else CHUNK
+        return WHOLE if _programs(mine, cut, WHOLE) >= (cut.most if wide else cut.least) else CHUNK
     if wide:
-        return _shortest(mine, cut, whole)
-    low, high = SHORTEST // 64, max(whole, SHORTEST) // 64 + 1
+        return _shortest(mine, cut)
+    low, high = SHORTEST // 64, LONGEST // 64 + 1
     while high - low > 1:
         middle = (low + high) // 2
-        low, high = (middle, high) if _programs(mine, cut, wide, middle * 64) >= cut.least else (low, middle)
-    return min(low * 64, LONGEST)
+        low, high = (middle, high) if _programs(mine, cut, middle * 64) >= cut.least else (low, middle)
+    return low * 64
 
 
-def _shortest(mine: Sequence[_Work], cut: Cut, whole: int) -> int:
+def _shortest(mine: Sequence[_Work], cut: Cut) -> int:
     """Of wide pieces, those that give at most `most` programs; whole segments where these are more."""
-    low, high = SHORTEST_WIDE // 64 - 1, max(whole, SHORTEST_WIDE) // 64
+    low, high = SHORTEST_WIDE // 64 - 1, max((-(-(w.slot_end - w.slot_begin) // 64) for w in mine), default=0)
+    high = max(high, SHORTEST_WIDE // 64)
     while high - low > 1:
         middle = (low + high) // 2
-        low, high = (low, middle) if _programs(mine, cut, True, middle * 64) <= cut.most else (middle, high)
+        low, high = (low, middle) if _programs(mine, cut, middle * 64) <= cut.most else (middle, high)
     return high * 64
 
 
@@ -257,40 +288,52 @@ def plan(rows: Sequence[Row], segments: Sequence[Segment], cut: Cut) -> Plan:
         pieces = [w.pieces(longest[cut.is_wide(w.q_end - w.q_begin)], cut.exact) for w in work]
         counts = _parts(rows, segments, pieces)
         total = sum(row.q_len * count for row, count in zip(rows, counts, strict=True) if count > 1)
-        if total <= cut.parts:
+        items = [sum(cut.tiles(w) * len(cuts) for w, cuts in zip(work, pieces, strict=True)
+                     if cut.is_wide(w.q_end - w.q_begin) == wide) for wide in (False, True)]
+        if total <= cut.parts and all(map(operator.le, items, cut.counts)):
             break
-        if max(longest.values()) > max((row.kv_len for row in rows), default=0):
-            raise KernelError(f"{total} parts are needed, there is room for {cut.parts}: fewer tokens or fewer levels")
-        longest = {wide: length * 2 for wide, length in longest.items()}
+        if min(longest.values()) > max((row.kv_len for row in rows), default=0):
+            raise NoRoom(f"{total} parts and {items} items are needed, there is room for {cut.parts} and "
+                         f"{list(cut.counts)}: fewer tokens or fewer levels")
+        longest = {wide: min(length * 2, WHOLE) for wide, length in longest.items()}
     begin = [0]
     for row, count in zip(rows, counts, strict=True):
         for _ in range(row.q_len):
             begin.append(begin[-1] + (count if count > 1 else 0))
-    bins = _items(rows, segments, work, pieces, counts, cut)
+    bins = _items(rows, segments, work, pieces, counts, cut, longest)
     return Plan(bins[False], bins[True], tuple(begin))
 
 
 def _items(
     rows: Sequence[Row], segments: Sequence[Segment], work: Sequence[_Work],
     pieces: Sequence[Sequence[tuple[int, int]]], counts: Sequence[int], cut: Cut,
+    longest: dict[bool, int],
 ) -> dict[bool, tuple[Item, ...]]:
     bins: dict[bool, list[Item]] = {False: [], True: []}
+    wides = [cut.is_wide(w.q_end - w.q_begin) for w in work]
     before = [0] * len(segments)
-    for w, cuts in zip(work, pieces, strict=True):
+    for w in work:
         parent = w.segment.parent
         before[w.index] = before[parent] + len(pieces[parent]) if parent >= 0 else 0
-        wide = cut.is_wide(w.q_end - w.q_begin)
-        flags = DIRECT if counts[w.segment.row_begin] == 1 else 0
+    bound = {wide: min(length, max(row.kv_len for row in rows)) for wide, length in longest.items()}
+    first = [cuts[0][1] - cuts[0][0] if cuts else 0 for cuts in pieces]
+    for w in sorted(work, key=lambda w: rank(first[w.index], bound[wides[w.index]])):
         row = rows[w.segment.row_begin]
-        for ordinal, (begin, end) in enumerate(cuts, before[w.index]):
-            draft = w.leaf and row.draft_begin < end and row.draft_begin + row.draft_len > begin
-            kind = flags | (FIRST if ordinal == 0 else 0) | (DRAFT if draft else 0)
-            for at in range(w.q_begin, w.q_end, cut.tokens(wide)):
-                stop = min(at + cut.tokens(wide), w.q_end)
-                # A leaf is causal: its earlier tokens see less of it.
-                seen = row.kv_len - (row.q_end - stop) if w.leaf else end
-                bins[wide].append(Item(
-                    w.index, w.segment.representative, at, stop, begin, max(begin, min(end, seen)), ordinal, kind,
-                ))
-    return {wide: tuple(sorted(found, key=lambda item: item.slot_begin - item.slot_end))
-            for wide, found in bins.items()}
+        bins[wides[w.index]] += _items_of(
+            w, pieces[w.index], row, before[w.index], counts[w.segment.row_begin] == 1, cut)
+    return {wide: tuple(found) for wide, found in bins.items()}
+
+
+def _items_of(
+    w: _Work, cuts: Sequence[tuple[int, int]], row: Row, before: int, direct: bool, cut: Cut,
+) -> Iterator[Item]:
+    """before: the parts of the segments above. row: the first of those below."""
+    tokens = cut.tokens(cut.is_wide(w.q_end - w.q_begin))
+    for ordinal, (begin, end) in enumerate(cuts, before):
+        draft = w.leaf and row.draft_begin < end and row.draft_begin + row.draft_len > begin
+        flags = (DIRECT if direct else 0) | (FIRST if ordinal == 0 else 0) | (DRAFT if draft else 0)
+        for at in reversed(range(w.q_begin, w.q_end, tokens)):
+            stop = min(at + tokens, w.q_end)
+            # A leaf is causal: its earlier tokens see less of it.
+            seen = row.kv_len - (row.q_end - stop) if w.leaf else end
+            yield Item(w.index, w.segment.representative, at, stop, begin, max(begin, min(end, seen)), ordinal, flags)

@@ -7,7 +7,7 @@ compiled, every other one is an `Arg`.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import torch
@@ -31,8 +31,9 @@ class _Missing:
         raise KernelError(f"{self._name} needs Triton: pip install 'espalier[gpu]'")
 
 
-def jit(function: Callable[..., Any]) -> Any:
-    return _Missing(function.__name__) if triton is None else triton.jit(function)
+def jit(function: Callable[..., Any], *, unspecialized: Sequence[str] = ()) -> Any:
+    """unspecialized: arguments of many values, for which no variants are compiled."""
+    return _Missing(function.__name__) if triton is None else triton.jit(function, do_not_specialize=unspecialized)
 
 
 # The compiler looks up the annotations of a kernel's parameters, and accepts no name but Triton's own.
@@ -43,7 +44,14 @@ else:
     constexpr, Arg = _language.constexpr, _language.tensor
 # Any: Triton gives its language no types that a checker could follow.
 tl: Any = None if triton is None else _language
-INTERPRETED: Any = None if triton is None else tl.constexpr(bool(triton.knobs.runtime.interpret))
+
+
+def constant(value: int | bool) -> Any:
+    """A constant that kernels of a file may use by name."""
+    return None if triton is None else tl.constexpr(value)
+
+
+INTERPRETED: Any = constant(triton is not None and bool(triton.knobs.runtime.interpret))
 
 
 @jit

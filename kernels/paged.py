@@ -45,7 +45,8 @@ class Work:
     """A plan on the device.
 
     items: [2, n, 8], n_items: [2], part_begin: [tokens + 1] int32. part_o: [parts, q_heads, head_dim], part_ml: [parts,
-    q_heads, 2] float32, contents undefined. counts: items of each bin, at most. merges: whether any token has parts.
+    q_heads, 2] float32, contents undefined. counts: items of each bin, at most; those there
+    are not cost about a nanosecond a KV head. merges: whether any token has, or may have, parts.
     """
 
     items: torch.Tensor
@@ -69,6 +70,22 @@ class Work:
             torch.tensor(plan.part_begin, dtype=torch.int32, device=device),
             torch.empty((parts, q_heads, head_dim), dtype=torch.float32, device=device),
             torch.empty((parts, q_heads, 2), dtype=torch.float32, device=device), counts, plan.part_begin[-1] > 0,
+        )
+
+    @classmethod
+    def room(
+        cls, *, tokens: int, counts: tuple[int, int], q_heads: int, head_dim: int, device: torch.device,
+        size: int = 256 << 20,
+    ) -> Work:
+        """For plans made on the device, which are cut so that they fit: up to so many tokens and items of each bin
+        (the wide one 0 where no step has such work), their parts within `size` bytes."""
+        parts = max(size // (4 * q_heads * (head_dim + 2)), 1)
+        items, n_items, part_begin = (
+            torch.zeros(shape, dtype=torch.int32, device=device)
+            for shape in ((2, max(counts), 8), (2,), (tokens + 1,)))
+        return cls(
+            items, n_items, part_begin, torch.empty((parts, q_heads, head_dim), dtype=torch.float32, device=device),
+            torch.empty((parts, q_heads, 2), dtype=torch.float32, device=device), counts, True,
         )
 
 

@@ -123,6 +123,45 @@ def _sight(
 
 
 @jit
+def _queries(
+    q: Arg, heads: Arg, real: Arg, DIM: constexpr, WIDTH: constexpr, SCALED: constexpr, PAIRED: constexpr
+) -> Arg:
+    """(where they are, which are there, queries, those of the odd dimensions)."""
+    dims = tl.arange(0, WIDTH)
+    inside = real[:, None] & (dims < DIM)[None, :]
+    if PAIRED:
+        at = heads[:, None] * (DIM * 2) + dims[None, :] * 2
+        odd = tl.load(q + at + 1, mask=inside, other=0.0).to(tl.float16)
+    else:
+        at = heads[:, None] * DIM + dims[None, :]
+        odd = 0
+    query = tl.load(q + at, mask=inside, other=0.0)
+    if PAIRED or (SCALED and query.dtype == tl.bfloat16):
+        # Every 8-bit value is a float16, and the hardware converts to that alone.
+        query = query.to(tl.float16)
+    return at, inside, query, odd
+
+
+@jit
+def _write(
+    out: Arg, part_o: Arg, part_ml: Arg, acc: Arg, total: Arg, mass: Arg, top: Arg, at: Arg, inside: Arg, heads: Arg,
+    places: Arg, real: Arg, direct: Arg, DIM: constexpr, PAIRED: constexpr,
+) -> None:
+    """places: as heads, among the parts."""
+    if direct:
+        tl.store(out + at, normalized(acc, mass).to(out.dtype.element_ty), mask=inside)
+        if PAIRED:
+            tl.store(out + at + 1, normalized(total, mass).to(out.dtype.element_ty), mask=inside)
+    else:
+        moved = at + (places - heads)[:, None] * (DIM * 2 if PAIRED else DIM)
+        tl.store(part_o + moved, acc, mask=inside)
+        if PAIRED:
+            tl.store(part_o + moved + 1, total, mask=inside)
+        tl.store(part_ml + places * 2, top, mask=real)
+        tl.store(part_ml + places * 2 + 1, mass, mask=real)
+
+
+@jit
 def _attend(
     q: Arg, k: Arg, v: Arg, k_scale: Arg, v_scale: Arg, sinks: Arg, out: Arg, part_o: Arg, part_ml: Arg, items: Arg,
     n_items: Arg, part_begin: Arg, rows: Arg, segments: Arg, block_table: Arg, q_slot: Arg, pos: Arg, draft_bits: Arg,
@@ -143,19 +182,7 @@ def _attend(
     tokens = tl.load(item + 2) + tl.arange(0, M) // G
     real = tokens < tl.load(item + 3)
     heads = tokens.to(tl.int64) * (HKV * G) + head * G + tl.arange(0, M) % G
-    dims = tl.arange(0, WIDTH)
-    inside = real[:, None] & (dims < DIM)[None, :]
-    if PAIRED:
-        at = heads[:, None] * (DIM * 2) + dims[None, :] * 2
-        odd = tl.load(q + at + 1, mask=inside, other=0.0).to(tl.float16)
-    else:
-        at = heads[:, None] * DIM + dims[None, :]
-        odd = 0
-    query = tl.load(q + at, mask=inside, other=0.0)
-    if PAIRED or (SCALED and query.dtype == tl.bfloat16):
-        # Every 8-bit value is a float16, and the hardware converts to that alone.
-        query = query.to(tl.float16)
-
+    at, inside, query, odd = _queries(q, heads, real, DIM, WIDTH, SCALED, PAIRED)
     row, floor, end, full_low, full_high = _sight(
         item, tokens, real, first, last, flags, rows, segments, q_slot, pos, draft_bits, window, M, WINDOW, DRAFT,
     )
@@ -179,20 +206,9 @@ def _attend(
     )
     if CHUNK:
         acc, mass, top = fold(total[0], total[1], total[2], acc, mass, top)
-
     part = tl.load(part_begin + tokens, mask=real, other=0) + tl.load(item + 6)
     places = part.to(tl.int64) * (HKV * G) + head * G + tl.arange(0, M) % G
-    if flags & 4:
-        tl.store(out + at, normalized(acc, mass).to(out.dtype.element_ty), mask=inside)
-        if PAIRED:
-            tl.store(out + at + 1, normalized(total, mass).to(out.dtype.element_ty), mask=inside)
-    else:
-        moved = at + (places - heads)[:, None] * (DIM * 2 if PAIRED else DIM)
-        tl.store(part_o + moved, acc, mask=inside)
-        if PAIRED:
-            tl.store(part_o + moved + 1, total, mask=inside)
-        tl.store(part_ml + places * 2, top, mask=real)
-        tl.store(part_ml + places * 2 + 1, mass, mask=real)
+    _write(out, part_o, part_ml, acc, total, mass, top, at, inside, heads, places, real, flags & 4, DIM, PAIRED)
 
 
 def _width(dim: int) -> int:

@@ -11,6 +11,7 @@ import torch
 
 from . import (
     attention,
+    change_table,
     copy_slots,
     embedding,
     exact_linear,
@@ -19,6 +20,7 @@ from . import (
     linear,
     log_probs,
     next_row,
+    plan_items,
     rms_norm,
     rope_write,
     sample,
@@ -44,6 +46,8 @@ TABLE: tuple[Implementation, ...] = (
     *sample.IMPLEMENTATIONS,
     *log_probs.IMPLEMENTATIONS,
     *next_row.IMPLEMENTATIONS,
+    *plan_items.IMPLEMENTATIONS,
+    *change_table.IMPLEMENTATIONS,
 )
 
 
@@ -64,6 +68,8 @@ class Kernels:
     sample: Callable[[Tensor, npt.NDArray[np.int32], Picks], Draws]
     log_probs: Callable[[Tensor, npt.NDArray[np.int32], Picks, int, bool], LogProbs]
     next_row: Callable[[Tensor, Tensor, Tensor, Tensor, Tensor, Tensor, Tensor], None]
+    plan_items: Callable[..., None]
+    change_table: Callable[..., None]
 
 
 def choose(op: str, device: Device, dtype: torch.dtype, mode: Mode) -> Implementation:

@@ -33,7 +33,7 @@ class Forest:
     @classmethod
     def of(cls, trees: Iterable[Node], page: int, seed: int = 0) -> Forest:
         forest = cls(page)
-        free = list(range(4096))
+        free = list(range(1 << 14))
         random.Random(seed).shuffle(free)
         for tree in trees:
             forest._grow(tree, -1, 0, [], free)

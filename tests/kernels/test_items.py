@@ -97,7 +97,7 @@ def test_work_is_cut_no_finer_than_the_device_needs() -> None:
 def test_a_shared_segment_of_many_rows_is_wide_and_read_in_tiles() -> None:
     forest = Forest.of([Node(1024, tuple(Node(17) for _ in range(33)))], page=16)
     made = plan(forest.rows, forest.segments, Cut(groups=4, kv_heads=8, most=1))
-    assert [(item.q_begin, item.q_end) for item in made.wide] == [(0, 32), (32, 33)]
+    assert [(item.q_begin, item.q_end) for item in made.wide] == [(32, 33), (0, 32)]
     assert len(made.narrow) == 33
 
 
@@ -114,7 +114,7 @@ def test_parts_stay_within_their_room() -> None:
     made = plan(forest.rows, forest.segments, Cut(groups=4, kv_heads=8, least=2000, parts=20))
     assert made.part_begin[-1] <= 20
     shared = Forest.of([Node(64, (Node(16), Node(16)))], page=16)
-    with pytest.raises(KernelError, match="4 parts are needed, there is room for 3"):
+    with pytest.raises(KernelError, match=r"4 parts and .* are needed, there is room for 3"):
         plan(shared.rows, shared.segments, Cut(groups=1, kv_heads=1, least=1, parts=3))
 
 
