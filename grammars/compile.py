@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from .build import RuleBuilder
 from .choices import choices_dfa
-from .constraint import AnyObject, Choices, Constraint, Content, Gbnf, JsonSchema, Lark, Order, Regex, Spacing, Tags
+from .constraint import AnyObject, Choices, Constraint, Content, Gbnf, JsonSchema, Lark, Regex, Tags, Writing
 from .context_free import compile_rules
 from .dfa import Dfa
 from .document import Document
@@ -44,7 +44,7 @@ def _content(constraint: Content, meter: Meter) -> Grammar:
     if isinstance(constraint, JsonSchema):
         return _json_schema(constraint, meter)
     if isinstance(constraint, AnyObject):
-        return _schema(Meaning(_document({"type": "object"}), meter), constraint.spacing, meter)
+        return _schema(Meaning(_document({"type": "object"}), meter), Writing(constraint.spacing), meter)
     if isinstance(constraint, Regex):
         return _regex(constraint.pattern, meter)
     if isinstance(constraint, Choices):
@@ -70,7 +70,10 @@ def _json_schema(constraint: JsonSchema, meter: Meter) -> Grammar:
                       annotated=constraint.format == "annotation")
     for one in ignored:
         meaning.note(one.note)
-    return _schema(meaning, constraint.spacing, meter, constraint.order)
+    if constraint.spelling == "any" and constraint.order == "schema":
+        raise InvalidConstraint('spelling="any" is enforced for objects in any order', keyword="spelling", where="#",
+                                fix='Compile with order="any" too.')
+    return _schema(meaning, Writing(constraint.spacing, constraint.order, constraint.spelling), meter)
 
 
 def _document(schema: JsonValue) -> Document:
@@ -79,11 +82,11 @@ def _document(schema: JsonValue) -> Document:
     return Document(schema)
 
 
-def _schema(meaning: Meaning, spacing: Spacing, meter: Meter, order: Order = "schema") -> Grammar:
-    planner = Planner(meaning, meter, spacing, order)
+def _schema(meaning: Meaning, writing: Writing, meter: Meter) -> Grammar:
+    planner = Planner(meaning, meter, writing)
     root = planner.plan(("#",), "#")
     planner.settle(root)
-    rules, start = Emitter(meter, spacing, order).emit(root)
+    rules, start = Emitter(meter, writing).emit(root)
     return Grammar(rules, start, meaning.notes)
 
 

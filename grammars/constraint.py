@@ -12,18 +12,34 @@ import msgspec
 Spacing = Literal["compact", "spaced", "indented"]
 Formats = Literal["assertion", "annotation"]
 Order = Literal["schema", "any"]
+Spelling = Literal["one", "any"]
+
+
+class Writing(msgspec.Struct, frozen=True):
+    """How the values of a schema are written, as JsonSchema says."""
+
+    spacing: Spacing = "compact"
+    order: Order = "schema"
+    spelling: Spelling = "one"
+
+    @property
+    def strict(self) -> bool:
+        """Every value of an enum has one text."""
+        return self.order == "schema" and self.spelling == "one"
 
 
 class JsonSchema(msgspec.Struct, frozen=True, tag="json_schema"):
     """schema: the schema as JSON text, meaning what the standard says. spacing: compact `{"a":1}`, spaced `{"a": 1}`,
     or indented by two spaces. strict_keywords: refuse keywords outside the standard instead of noting them. format:
-    whether the standard's formats are enforced. order: of the keys of objects, as the schema declares them or any."""
+    whether the standard's formats are enforced. order: of the keys of objects, as the schema declares them or any.
+    spelling: of keys, restricted strings, enums and integers, one or any that means the same (any: with any order)."""
 
     schema: str
     spacing: Spacing = "compact"
     strict_keywords: bool = False
     format: Formats = "assertion"
     order: Order = "schema"
+    spelling: Spelling = "one"
 
 
 class AnyObject(msgspec.Struct, frozen=True, tag="json_object"):

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from .build import RuleBuilder, merged, quoted
-from .constraint import Order, Spacing
+from .constants import written_freely
+from .constraint import Spacing, Writing
 from .dfa import Dfa, literals
 from .errors import ConstraintTooLarge, UnsupportedKeyword
 from .ir import Call, Counter, Rule
@@ -16,6 +17,7 @@ from .objects import ObjectEmitter
 from .plan import ListPlan, ObjectPlan, ValuePlan
 from .strings import StringText
 from .unordered import UnorderedEmitter
+from .utf8 import ByteDfa, json_string, json_string_freely
 
 # Indentation is part of the rules, so only schemas of bounded depth can be indented.
 _MAX_INDENTATION = 64
@@ -24,14 +26,15 @@ _MAX_INDENTATION = 64
 class Emitter:
     """Rules by number; `rule_of` gives a number at once and queues the work."""
 
-    def __init__(self, meter: Meter, spacing: Spacing, order: Order = "schema") -> None:
-        self._order = order
+    def __init__(self, meter: Meter, writing: Writing) -> None:
+        self.writing = writing
         self.meter = meter
-        self.spacing: Spacing = spacing
+        self.spacing: Spacing = writing.spacing
         self._rules: list[Rule | None] = []
         self._numbers: dict[tuple[object, ...], int] = {}
         self._queue: list[tuple[int, Callable[[], Rule]]] = []
         self._keep: list[object] = []  # plans are known by id, so they must stay
+        self._freely: dict[int, ValuePlan] = {}
 
     def emit(self, root: ValuePlan) -> tuple[tuple[Rule, ...], int]:
         """All rules that the root needs, and its number."""
@@ -76,6 +79,11 @@ class Emitter:
     def value(self, plan: ValuePlan, depth: int) -> int:
         """The rule of a possible plan."""
         depth = self._level(depth, plan.pointer)
+        if plan.values and not self.writing.strict:
+            self._keep.append(plan)
+            if id(plan) not in self._freely:
+                self._freely[id(plan)] = written_freely(plan, self.writing, self.meter)
+            plan = self._freely[id(plan)]
         parts = self._parts(plan)
         if len(parts) == 1:
             return self._part(plan, parts[0], depth)
@@ -101,7 +109,7 @@ class Emitter:
             return self._reserve((id(part),), lambda: self._counted(part, plan.pointer), plan.pointer)
         if isinstance(part, ListPlan):
             return self._reserve((id(part), depth), lambda: ListEmitter(self, part, depth).rule(), plan.pointer)
-        objects = ObjectEmitter if self._order == "schema" else UnorderedEmitter
+        objects = ObjectEmitter if self.writing.order == "schema" else UnorderedEmitter
         return self._reserve((id(part), depth), lambda: objects(self, part, depth).rule(), plan.pointer)
 
     def _union(self, plan: ValuePlan, depth: int) -> Rule:
@@ -146,6 +154,10 @@ class Emitter:
         if texts:
             parts.append(literals(texts, self.meter))
         return merged(parts, self.meter)
+
+    def text(self, dfa: Dfa) -> ByteDfa:
+        """The inside of a string, as strings are spelled here."""
+        return json_string(dfa, self.meter) if self.writing.spelling == "one" else json_string_freely(dfa, self.meter)
 
     def texts(self, plan: ValuePlan, depth: int) -> tuple[bytes, ...]:
         """The spelled values of a plan that has nothing else."""

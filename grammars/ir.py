@@ -45,11 +45,13 @@ class Order(msgspec.Struct, frozen=True, tag="order"):
     A final state returns, and OPEN_KEY is allowed, only when no required index is >= register; OPEN_KEY sets the
     register to len(required), so that declared names never follow free ones.
     `distinct`: the frame also remembers its free keys (the bytes between the edges OPEN_KEY and CLOSE_KEY, exclusive),
-    and CLOSE_KEY is blocked for one that was written before. Free keys have one spelling each.
+    and CLOSE_KEY is blocked for one that was written before. Free keys have one spelling each, or, where they are
+    `decoded`, any of JSON's, and count as the same when they mean the same.
     """
 
     required: tuple[bool, ...]
     distinct: bool
+    decoded: bool = False
 
 
 class Members(msgspec.Struct, frozen=True, tag="members"):
@@ -58,13 +60,14 @@ class Members(msgspec.Struct, frozen=True, tag="members"):
     OPEN_KEY begins a key, declared or free. KEY + j ends declared key j, CLOSE_KEY a free one (its bytes are those
     since OPEN_KEY); both are blocked for a key that was written, and when `most` keys were. Every value is called by
     WRITTEN or MEET. A final state returns only when all required keys and at least `least` are written, and the demand,
-    if there is one, was met.
+    if there is one, was met. decoded: as in Order.
     """
 
     required: tuple[bool, ...]
     least: int = 0
     most: int | None = None
     demand: bool = False
+    decoded: bool = False
 
 
 class Call(msgspec.Struct, frozen=True, array_like=True):

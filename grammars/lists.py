@@ -11,7 +11,6 @@ from .build import RuleBuilder
 from .errors import ConstraintTooLarge
 from .ir import CLOSE_KEY, COUNT, OPEN_KEY, Counter, Order, Rule
 from .plan import Different, ItemMachine, ListPlan, ValuePlan
-from .utf8 import json_string
 
 if TYPE_CHECKING:
     from .emit import Emitter
@@ -48,7 +47,7 @@ class ListEmitter:
     def _different(self, different: Different) -> Rule:
         """Strings that the register remembers, as it does free keys. States count them where their number matters."""
         builder, plan, layout = self._builder, self._plan, self._layout
-        body = json_string(different.text, self._emitter.meter)
+        body = self._emitter.text(different.text)
         most = plan.most
         if most is not None and most == different.count and most * len(body.dfa.edges) > _COUNTED:
             most = None  # that they run out, the register knows
@@ -76,7 +75,7 @@ class ListEmitter:
             numbers = builder.graft(body.dfa, inside)
             for state in body.dfa.finals:
                 builder.edge(numbers[state], 0x22, 0x22, after[min(count + 1, cap)], CLOSE_KEY)
-        return builder.finish(Order((), True))
+        return builder.finish(Order((), True, self._emitter.writing.spelling == "any"))
 
     def _counted(self, machine: ItemMachine) -> Rule:
         """The items of a machine: a state before an item and one after it for each of its states."""

@@ -7,6 +7,7 @@ from numba import types
 from .arena import ARENA_TYPE, find_pair
 from .ir import CLOSE_KEY, KEY
 from .jit import kernel
+from .key_text import PENDING
 from .tables import (
     BASE,
     CALLS,
@@ -86,6 +87,13 @@ def new_key(tables, arena, state, key, keys, low):  # type: ignore[no-untyped-de
     `keys`. low: the column of the distances that lead there; of `Members` they lead to the end of the value."""
     classes, go, states, edges, single = tables[0], tables[1], tables[2], tables[5], tables[9]
     pairs, sets = arena[3], arena[5]
+    if pairs[key, 1] >= PENDING and keys > 0:
+        # Inside an escape: whatever character it gives, a key longer than all of the set is near.
+        longest, rest = 0, keys
+        while rest > 0:
+            longest = max(longest, pairs[max(0, sets[rest, 1]), 2])
+            rest = _i8(sets[rest, 0])
+        return min(_i8(_FAR), tables[7][states[state, BASE] + low] + _i8(longest + 2))
     if not _begins_used(arena, keys, key):
         return _i8(tables[7][states[state, BASE] + low])
     best = _leave(tables, arena, state, key, keys, low)

@@ -27,7 +27,8 @@ _BYTES = ((0, 255),)
 @dataclass(frozen=True, slots=True)
 class NumberSpec:
     """lower, upper: exact bounds, None for none; *_open: the bound itself is excluded. divisors: multipleOf values;
-    excluded: what no number may be a multiple of. fractional: no whole numbers."""
+    excluded: what no number may be a multiple of. fractional: no whole numbers. zeros: an integer may end in zeros of a
+    fraction."""
 
     integer: bool = False
     lower: Decimal | None = None
@@ -37,6 +38,7 @@ class NumberSpec:
     divisors: tuple[Decimal, ...] = ()
     fractional: bool = False
     excluded: tuple[Decimal, ...] = ()
+    zeros: bool = False
 
     @property
     def free(self) -> bool:
@@ -176,7 +178,7 @@ class _Reader:
         more = state.digits < MAX_DIGITS
         if phase == _WHOLE and more:
             yield from self._digits(state, 0, 0, self._whole)
-        if phase in (_ZERO, _WHOLE) and more and not self._spec.integer:
+        if phase in (_ZERO, _WHOLE) and more and (self._spec.zeros or not self._spec.integer):
             yield 0x2E, 0x2E, self._point(state)
         if phase in (_POINT, _FRACTION) and more:
             yield from self._digits(state, 0, 1, self._fraction)
@@ -241,6 +243,8 @@ class _Reader:
     def _fraction(self, state: _Reading, digit: int) -> _Reading | None:
         bounds = self._signs[state.negative]
         if bounds is None:
+            return None
+        if self._spec.integer and digit:
             return None
         low, high = bounds.low[1], bounds.high[1] if bounds.high else ""
         at = state.at

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from . import charset
-from .constraint import Order, Spacing
+from .constraint import Writing
 from .dfa import Dfa, complement, intersect, literals, longest, minimise
 from .document import pointer_of
 from .errors import ConstraintTooLarge
@@ -19,6 +21,7 @@ from .shape import Places, Shape, SomeProperty
 from .strings import ANY_CHARACTERS, StringText, free_text, shaped_text, without
 from .unique import keep_apart
 from .unordered import one_demand_each
+from .utf8 import json_string, json_string_freely
 
 # A finite set of free keys with at most this many members is written in order, like declared ones.
 _FINITE_KEYS = 64
@@ -31,11 +34,10 @@ _MAX_DEMANDS = 4
 class Planner:
     """Plans by place. `plan` only queues; `settle` finishes them all."""
 
-    def __init__(self, meaning: Meaning, meter: Meter, spacing: Spacing, order: Order = "schema") -> None:
+    def __init__(self, meaning: Meaning, meter: Meter, writing: Writing) -> None:
         self._meaning = meaning
-        self._order = order
+        self._writing = writing
         self._meter = meter
-        self._spacing = spacing
         self._plans: dict[tuple[Places, ...], ValuePlan] = {}
         self._lists: dict[Places, ListPlan] = {}
         self._unique: list[tuple[ListPlan, Places]] = []
@@ -63,7 +65,7 @@ class Planner:
             for leaf in leaves:
                 self._fill(plan, leaf)
         for one, rest in self._unique:
-            keep_apart(one, rest, self._meaning, self._meter)
+            keep_apart(one, rest, self._meaning, self._meter, self._writing)
         find_possible([plan for _, plan in self._queue])
         if not root.possible:
             raise unsatisfiable(root)
@@ -78,7 +80,8 @@ class Planner:
         words: list[tuple[str, JsonValue]] = [("null", None), ("boolean", True), ("boolean", False)]
         plan.words.extend(word for kind, word in words if kind in shape.kinds)
         if "number" in shape.kinds:
-            numbers = number_dfa(shape.number, self._meter, shape.pointer)
+            number = replace(shape.number, zeros=self._writing.spelling == "any")
+            numbers = number_dfa(number, self._meter, shape.pointer)
             plan.numbers.extend([] if numbers.empty else [numbers])
         if "string" in shape.kinds:
             plan.strings.extend(self._strings(shape))
@@ -89,7 +92,7 @@ class Planner:
         if "object" in shape.kinds:
             if leaf not in self._objects:
                 whole = self._object(shape)
-                self._objects[leaf] = [whole] if self._order == "schema" else one_demand_each(whole)
+                self._objects[leaf] = [whole] if self._writing.order == "schema" else one_demand_each(whole)
             plan.objects.extend(self._objects[leaf])
 
     def _fill_values(self, plan: ValuePlan, shape: Shape) -> None:
@@ -107,10 +110,12 @@ class Planner:
         if most is not None and least > most:
             return []
         meter = self._meter
-        key = ("text", self._meaning.texts_of(shape), least, most)
+        spell = json_string_freely if self._writing.spelling == "any" else json_string
+        key = ("text", self._meaning.texts_of(shape), least, most, self._writing.spelling)
         if key not in self._texts:
             self._texts[key] = meter.shared(
-                key, lambda: shaped_text(shapes, least, most, meter) if shapes else free_text(least, most, meter),
+                key,
+                lambda: shaped_text(shapes, least, most, meter, spell) if shapes else free_text(least, most, meter),
                 lambda text: text.body.dfa.size if text else 100)
         text = self._texts[key]
         return [] if text is None else [text]
@@ -244,11 +249,11 @@ class Planner:
             return
         if longest(plan.free) is None:
             return
-        words = words_of(plan.free, _FINITE_KEYS if self._order == "schema" else _FINITE_UNORDERED)
+        words = words_of(plan.free, _FINITE_KEYS if self._writing.order == "schema" else _FINITE_UNORDERED)
         if words is not None:
             plan.members.extend(Member(word, plan.free_values[plan.labels[state]], False,
                                        plan.free_witnesses[plan.labels[state]]) for word, state in words)
             plan.free = None
-        elif self._order == "any" and plan.least > _FINITE_UNORDERED:
+        elif self._writing.order == "any" and plan.least > _FINITE_UNORDERED:
             raise ConstraintTooLarge(f"minProperties above {_FINITE_UNORDERED} where keys are finitely many",
                                      keyword="minProperties", where=plan.pointer, fix="Use a smaller bound.")

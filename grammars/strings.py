@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from . import charset
@@ -15,6 +16,9 @@ _UNROLLED = 4
 _LONG = 16
 # States of a pattern times the lengths that must be told apart: what is spent gladly.
 _GLADLY = 4_000
+
+
+Speller = Callable[[Dfa, Meter], ByteDfa]
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,8 +53,9 @@ def _between(minimum: int, maximum: int | None) -> Dfa:
     return Dfa(tuple(rows), frozenset(range(minimum, last + 1)))
 
 
-def shaped_text(shapes: list[Dfa], minimum: int, maximum: int | None, meter: Meter) -> StringText | None:
-    """The texts that every shape accepts, in their one spelling; None when there are none."""
+def shaped_text(shapes: list[Dfa], minimum: int, maximum: int | None, meter: Meter,
+                spell: Speller = json_string) -> StringText | None:
+    """The texts that every shape accepts, spelled as `spell` does; None when there are none."""
     shape = minimise(intersect(shapes, meter)) if len(shapes) > 1 else shapes[0]
     if shape.empty:
         return None
@@ -67,11 +72,11 @@ def shaped_text(shapes: list[Dfa], minimum: int, maximum: int | None, meter: Met
     if minimum <= least:
         minimum = 0
     if minimum == 0 and maximum is None:
-        return StringText(json_string(shape, meter))
+        return StringText(spell(shape, meter))
     if maximum is None:
         counted = bounded(shape, minimum, None, meter)
-        return None if counted.empty else StringText(json_string(counted, meter))
-    return _counted(shape, minimum, maximum, meter)
+        return None if counted.empty else StringText(spell(counted, meter))
+    return _counted(shape, minimum, maximum, meter, spell)
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,7 +107,7 @@ def _repeated(shape: Dfa) -> _Repeated | None:
     return _Repeated(Dfa((tuple((low, high, 0) for low, high in classes.pop()),), frozenset([0])), least, most)
 
 
-def _counted(shape: Dfa, minimum: int, maximum: int, meter: Meter) -> StringText | None:
+def _counted(shape: Dfa, minimum: int, maximum: int, meter: Meter, spell: Speller) -> StringText | None:
     """Where some continuation may not end at once, a register that is full is a dead end. While the states stay few the
     length is in them there; else the register counts alone, and the engine, which knows the distance to the end for
     every count, keeps out of dead ends."""
@@ -110,7 +115,7 @@ def _counted(shape: Dfa, minimum: int, maximum: int, meter: Meter) -> StringText
         return None
     open_states = _open_states(shape)
     if len(open_states) * (maximum + 1) + len(shape.edges) * (minimum + 1) > _GLADLY:
-        return StringText(json_string(shape, meter), minimum, maximum)
+        return StringText(spell(shape, meter), minimum, maximum)
 
     def step(state: tuple[int, int]) -> list[tuple[int, int, tuple[int, int]]]:
         at, length = state
@@ -129,7 +134,7 @@ def _counted(shape: Dfa, minimum: int, maximum: int, meter: Meter) -> StringText
     counted = trim(explore((0, 0), step, final, meter))
     # Where every state is open the states hold the whole length, and a register would only multiply them.
     held = len(open_states) == len(shape.edges)
-    return StringText(json_string(counted, meter), 0, None if held else maximum)
+    return StringText(spell(counted, meter), 0, None if held else maximum)
 
 
 def _meets(shape: Dfa, minimum: int, maximum: int, meter: Meter) -> bool:

@@ -7,7 +7,8 @@ from typing import Any
 import numpy as np
 
 from .ir import CLOSE_KEY, KEY
-from .tables import DISTINCT, KIND, LOW, RULE, TIGHT, Tables
+from .key_text import PENDING
+from .tables import DECODED, DISTINCT, KIND, LOW, RULE, TIGHT, Tables
 from .trie import find_node
 from .vocabulary import Vocabulary
 from .walk import OPEN, STATE
@@ -15,7 +16,8 @@ from .walk import OPEN, STATE
 
 class Suspects:
     """For one grammar and vocabulary. A token is suspect when it goes on from the open key to one that was written,
-    when it ends one key and then another, and, where keys are tight (finishing.py), when it stays on the way to a key
+    when it ends one key and then another, where keys are
+    compared decoded, when it has an escape, and, where keys are tight (finishing.py), when it stays on the way to a key
     that was written."""
 
     def __init__(self, tables: Tables, vocabulary: Vocabulary) -> None:
@@ -23,6 +25,7 @@ class Suspects:
         self._trie = tuple(vocabulary.trie)
         self._vocabulary = vocabulary
         self._ending: Any = None
+        self._escaping: Any = None
 
     def among(self, marked: Any, threads: Any, arena: Any) -> Any:
         """The marked tokens without those that certainly give no key that was written before."""
@@ -31,7 +34,12 @@ class Suspects:
         if not plain.all():
             return marked
         nodes, tight = vocabulary.node_of[marked[:, 0]], bool(tables.rules[:, TIGHT].any())
+        decoded = bool(tables.rules[:, DECODED].any())
+        if decoded and (arena[3][threads[:, OPEN], 1] >= PENDING).any():
+            return marked
         suspect = self._ends_keys()[nodes] if tight else marked[:, 1] >= 2  # where it is tight, every move is a mark
+        if decoded:
+            suspect = suspect | self._escapes()[nodes]
         for state, register, _, open_key, _ in threads.tolist():
             low = int(tables.rules[tables.states[state, RULE], LOW])
             for rest in _rests(arena[3], arena[5], register - low, open_key):
@@ -52,12 +60,22 @@ class Suspects:
             trie, classes = self._vocabulary.trie, self._tables.classes
             actions = self._tables.edges[:, 2]
             ending = np.isin(classes, self._tables.edges[(actions == CLOSE_KEY) | (actions >= KEY), 3])
-            first = np.flatnonzero(ending[trie.byte])
-            change = np.zeros(len(trie.byte) + 1, np.int32)
-            np.add.at(change, first, 1)
-            np.add.at(change, first + trie.size[first], -1)
-            self._ending = np.cumsum(change)[:-1] > 0
+            self._ending = self._on_the_way(ending[trie.byte])
         return self._ending
+
+    def _escapes(self) -> Any:
+        """[trie nodes] whether a backslash is on the way to a node."""
+        if self._escaping is None:
+            self._escaping = self._on_the_way(self._vocabulary.trie.byte == 0x5C)
+        return self._escaping
+
+    def _on_the_way(self, there: Any) -> Any:
+        """[trie nodes] whether a node, or one above it, is among `there`."""
+        size, first = self._vocabulary.trie.size, np.flatnonzero(there)
+        change = np.zeros(len(size) + 1, np.int32)
+        np.add.at(change, first, 1)
+        np.add.at(change, first + size[first], -1)
+        return np.cumsum(change)[:-1] > 0
 
 
 def _rests(keys: Any, sets: Any, written: int, open_key: int) -> list[bytearray]:

@@ -42,6 +42,7 @@ LOW, PLATEAU, HIGH, NEXT, START, EDGES, EDGES_END, TIGHT, WIDEST = 0, 1, 2, 3, 4
 # more property, of the closing bracket, of comma and quote; the state before a key, whether there are free keys, and a
 # demand
 FIRST, SIZE, NEEDED, OWED, LEAST, MOST, FILLER, ENDING, COMMA, KEYS_AT, HAS_FREE, DEMAND = range(9, 21)
+DECODED = 21  # of Members and Order: keys are compared decoded
 # columns of `members`: the cost with its comma, whether it is required, bytes behind the key, the i-th cheapest that is
 # not required
 COST, REQUIRED, BEHIND_KEY, RANKED = 0, 1, 2, 3
@@ -200,7 +201,7 @@ def build_tables(layout: Layout, single: Any) -> Tables:
     classes = _byte_classes(flat.edges)
     states, calls = _states(layout)
     go = np.full((layout.states, int(classes.max()) + 1), -1, np.int32)
-    rules = np.zeros((len(layout.rules), DEMAND + 1), np.int32)
+    rules = np.zeros((len(layout.rules), DECODED + 1), np.int32)
     rules[:, [LOW, PLATEAU, HIGH]] = layout.bounds
     rules[:, START] = layout.starts
     following: list[int] = []
@@ -211,6 +212,7 @@ def build_tables(layout: Layout, single: Any) -> Tables:
         if isinstance(rule.register, Order):
             rules[index, NEXT] = len(following)
             following += _next_required(rule.register.required)
+        rules[index, DECODED] = isinstance(rule.register, Order | Members) and rule.register.decoded
         if isinstance(rule.register, Members):
             keys = member_keys(rule, len(rule.register.required), single)
             _fill_members(states, rules[index], rule.register, keys, len(members))

@@ -7,6 +7,7 @@ they are written, in any spelling: they are refused.
 
 from __future__ import annotations
 
+from .constraint import Writing
 from .dfa import longest, minimise
 from .json_text import JsonValue, identity
 from .keys import words_of
@@ -22,13 +23,15 @@ _FEW = 6
 _MANY = 4_096
 
 
-def keep_apart(plan: ListPlan, rest: Places, meaning: Meaning, meter: Meter) -> None:
+def keep_apart(plan: ListPlan, rest: Places, meaning: Meaning, meter: Meter, writing: Writing) -> None:
     """Make a list's items differ; rest: the schemas of its items behind the prefix. Cuts its length to what can differ.
     Raises UnsupportedKeyword."""
     pointer = plan.unique or plan.pointer
     values = _values(plan.rest)
     if values is not None and len(values) <= _FEW and not plan.prefix:
         plan.most = len(values) if plan.most is None else min(plan.most, len(values))
+        if not writing.strict:
+            plan.machine = _machine(plan, [values])
         return
     if not plan.prefix and _strings_only(plan.rest):
         _different(plan, rest, meaning, meter)

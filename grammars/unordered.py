@@ -15,7 +15,6 @@ from .errors import ConstraintTooLarge
 from .ir import CLOSE_KEY, KEY, MEET, OPEN_KEY, WRITTEN, Members, Rule
 from .limits import Meter
 from .plan import Member, ObjectPlan, ValuePlan, Witnesses
-from .utf8 import json_string
 
 if TYPE_CHECKING:
     from .emit import Emitter
@@ -50,14 +49,15 @@ class UnorderedEmitter:
         builder.edge(again, 0x22, 0x22, key, OPEN_KEY)
         self._keys(key)
         builder.final(end)
-        return builder.finish(Members(required, plan.least, plan.most, plan.demands > 0))
+        return builder.finish(Members(required, plan.least, plan.most, plan.demands > 0,
+                                      self._emitter.writing.spelling == "any"))
 
     def _keys(self, key: int) -> None:
         """The keys from their first character on, and what follows each."""
         builder, plan = self._builder, self._plan
         free = plan.free if any(value.possible for value in plan.free_values) else None
         codes, ends = _keyed([member.name for member in self._members], free, plan.labels, self._emitter.meter)
-        numbers = builder.graft(json_string(codes, self._emitter.meter).dfa, key)
+        numbers = builder.graft(self._emitter.text(codes).dfa, key)
         behind: dict[int, int] = {}
         for state, (declared, label) in ends.items():
             if declared >= 0:

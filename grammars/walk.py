@@ -28,6 +28,7 @@ from .closing import remaining
 from .context import CONTEXT_TYPE, arena_of, room_of, tables_of
 from .ir import CLOSE_KEY, COUNT, KEY, NOTHING, OPEN_KEY
 from .jit import kernel
+from .key_text import read_key
 from .members import doubtful as judged_late
 from .members import write
 from .tables import (
@@ -38,6 +39,7 @@ from .tables import (
     CALLS,
     CALLS_END,
     COUNTER,
+    DECODED,
     DISTINCT,
     FAR,
     FINAL,
@@ -101,7 +103,12 @@ def _move(tables, arena, threads, low, high, entry, state, register, node, key, 
         if register < 0:
             return high
     if exact == 1 and key > 0:
-        key = intern_pair(arena, KEYS, key, byte) if action != CLOSE_KEY and action < KEY else _i8(0)
+        if action == CLOSE_KEY or action >= KEY:
+            key = _i8(0)
+        elif tables[3][tables[2][state, RULE], DECODED] == 1:
+            key = read_key(arena, key, byte)
+        else:
+            key = intern_pair(arena, KEYS, key, byte)
     if tables[2][state, KIND] == DISTINCT:
         if action == CLOSE_KEY or tables[3][tables[2][state, RULE], TIGHT] == 1:
             notes[CROSSED] += 1

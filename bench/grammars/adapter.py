@@ -1,7 +1,7 @@
 """Our engine behind the face that the harness of grammar engines asks for: `bench.py PATH/adapter.py:Engine`.
 
-Its profile: `", "` and `": "` between items, declared order of keys, and the grammar's own masks (laws 4 and 5 off, as
-the harness has no budget and its texts are tokenized whole).
+Its profile: `", "` and `": "` between items, keys in any order, every spelling, and the grammar's own masks (laws 4 and
+5 off, as the harness has no budget and its texts are tokenized whole).
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from espalier.grammars.vocabulary import Vocabulary
 
 def constraint(kind: str, source: Any) -> Constraint:
     if kind == "json_schema":
-        return JsonSchema(json.dumps(source), spacing="spaced")
+        return JsonSchema(json.dumps(source), spacing="spaced", order="any", spelling="any")
     return {"regex": Regex, "ebnf": Gbnf, "lark": Lark}[kind](source)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import dataclass
 
 from espalier.grammars.ir import (
@@ -32,6 +33,10 @@ class Frame:
     register: int = 0
     keys: frozenset[bytes | int] = frozenset()
     key: bytes | None = None
+
+
+def _meant(key: bytes | None, decoded: bool) -> bytes | None:
+    return key if key is None or not decoded else json.loads(b'"' + key + b'"').encode()
 
 
 Stack = tuple[Frame, "Stack"] | None
@@ -137,6 +142,7 @@ class Naive:
                     return None
                 value, key = len(register.required), b""
             elif action == CLOSE_KEY:
+                key = _meant(key, register.decoded)
                 if register.distinct and key in keys:
                     return None
                 keys, key = (keys | {key} if register.distinct and key is not None else keys), None
@@ -153,7 +159,7 @@ class Naive:
         if action == OPEN_KEY:
             key = b""
         elif action == CLOSE_KEY or action >= KEY:
-            written = key if action == CLOSE_KEY else action - KEY
+            written = _meant(key, register.decoded) if action == CLOSE_KEY else action - KEY
             if written in keys or len(keys) == register.most:
                 return None
             keys, key = keys | {written}, None

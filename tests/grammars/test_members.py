@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from itertools import permutations
 from random import Random
 
@@ -13,8 +14,9 @@ from jsonschema import Draft202012Validator
 
 from espalier.grammars.compile import compile_constraint
 from espalier.grammars.compiled import CompiledGrammar
-from espalier.grammars.constraint import JsonSchema
+from espalier.grammars.constraint import JsonSchema, Spelling
 from espalier.grammars.errors import ConstraintError, Unsatisfiable
+from espalier.grammars.limits import Limits
 from espalier.grammars.matcher import Matcher
 from espalier.grammars.vocabulary import Vocabulary
 
@@ -22,13 +24,16 @@ from .drawn import small_vocabulary
 from .engine import allowed, bind
 from .naive import Naive
 
-LETTERS = b'{}[]":,-abx01eflnrstu'
-WORDS = [b'":', b'"}', b',"', b'{"', b'a":', b'"a":0', b'":0}', b'0}', b'0,"', b'ab', b'b":0,"', b'{"a":0}', b'":{"a":',
+LETTERS = b'{}[]":,-.\\abx016eflnrstu'
+WORDS = [b'\\u006', b'\\u00', b'1":', b'1"', b'"\\u0061":0', b'.0', b'0.0}',
+         b'":', b'"}', b',"', b'{"', b'a":', b'"a":0', b'":0}', b'0}', b'0,"', b'ab', b'b":0,"', b'{"a":0}', b'":{"a":',
          b'{}}', b'}}', b'},"', b'""', b'"":0', b'0,"x":0}', b'tru']
 VOCABULARY = small_vocabulary(WORDS, LETTERS)
+SPELLINGS = st.sampled_from(["one", "any"])
+PATIENT = Limits(seconds=120.0)  # of a wall clock, on machines that do other work too
 NAMES = ["a", "ab", "b", ""]
 SMALL = st.integers(0, 3)
-_LEAVES = st.sampled_from([{"const": 0}, {"const": ""}, {"enum": [0, 10]}, {"type": "boolean"}, False])
+_LEAVES = st.sampled_from([{"const": 0}, {"const": ""}, {"enum": [0, 10, "a"]}, {"type": "boolean"}, False])
 
 
 def _objects(inner: st.SearchStrategy[object]) -> st.SearchStrategy[dict[str, object]]:
@@ -52,9 +57,9 @@ SCHEMAS = _objects(st.one_of(_LEAVES, _LEAVES, _objects(_LEAVES)))
 BOUNDED = SCHEMAS.map(lambda schema: {"additionalProperties": {"const": 0}, **schema})
 
 
-def _compiled(schema: object) -> tuple[CompiledGrammar, Naive]:
+def _compiled(schema: object, spelling: Spelling) -> tuple[CompiledGrammar, Naive]:
     try:
-        grammar = compile_constraint(JsonSchema(json.dumps(schema), order="any"))
+        grammar = compile_constraint(JsonSchema(json.dumps(schema), order="any", spelling=spelling), PATIENT)
         return bind(grammar, VOCABULARY), Naive(grammar)
     except ConstraintError:
         assume(False)
@@ -78,7 +83,7 @@ def _readable(grammar: CompiledGrammar, matcher: Matcher, naive: Naive, threads:
     return found | (set(VOCABULARY.stop) if naive.may_end(threads) else set())
 
 
-def _closes(naive: Naive, threads: frozenset, limit: int = 60) -> bool:
+def _closes(naive: Naive, threads: frozenset, limit: int = 20) -> bool:
     """Whether some text of few bytes ends from here; gives up after a number of sets of threads."""
     layer, seen = [threads], {threads}
     while layer and len(seen) < limit:
@@ -94,12 +99,12 @@ def _closes(naive: Naive, threads: frozenset, limit: int = 60) -> bool:
     return False
 
 
-@settings(max_examples=20, deadline=None)
-@given(BOUNDED, st.randoms(use_true_random=False))
-def test_a_mask_allows_what_can_be_read_and_closed(schema: object, random: Random) -> None:
-    grammar, naive = _compiled(schema)
+@settings(max_examples=8, deadline=None)
+@given(BOUNDED, SPELLINGS, st.randoms(use_true_random=False))
+def test_a_mask_allows_what_can_be_read_and_closed(schema: object, spelling: Spelling, random: Random) -> None:
+    grammar, naive = _compiled(schema, spelling)
     matcher, threads = grammar.matcher(forcing=False, closing=False), naive.start()
-    for _ in range(12):
+    for _ in range(8):
         here = allowed(grammar, matcher)
         assert here == _readable(grammar, matcher, naive, threads), (schema, here)
         tokens = sorted(here - set(VOCABULARY.stop))
@@ -112,9 +117,10 @@ def test_a_mask_allows_what_can_be_read_and_closed(schema: object, random: Rando
 
 
 @settings(max_examples=40, deadline=None)
-@given(BOUNDED, SMALL, st.sampled_from(["any", "longest", "farthest"]), st.randoms(use_true_random=False))
-def test_every_budget_from_the_least_one_up_closes(schema: object, more: int, way: str, random: Random) -> None:
-    grammar, _ = _compiled(schema)
+@given(BOUNDED, SPELLINGS, SMALL, st.sampled_from(["any", "longest", "farthest"]), st.randoms(use_true_random=False))
+def test_every_budget_from_the_least_one_up_closes(
+        schema: object, spelling: Spelling, more: int, way: str, random: Random) -> None:
+    grammar, _ = _compiled(schema, spelling)
     assume(grammar.min_tokens < 80)
     matcher, left, text = grammar.matcher(), grammar.min_tokens + more, b""
     while True:
@@ -125,7 +131,12 @@ def test_every_budget_from_the_least_one_up_closes(schema: object, more: int, wa
         matcher.accept(token)
         text += VOCABULARY.tokens[token]
         left -= 1
-    assert Draft202012Validator(schema).is_valid(json.loads(text)), (schema, text)
+    assert Draft202012Validator(schema).is_valid(json.loads(text, object_pairs_hook=_distinct)), (schema, text)
+
+
+def _distinct(members: list[tuple[str, object]]) -> dict[str, object]:
+    assert len({name for name, _ in members}) == len(members), members
+    return dict(members)
 
 
 def _chosen(matcher: Matcher, tokens: list[int], way: str, random: Random) -> int:
@@ -144,13 +155,14 @@ def _chosen(matcher: Matcher, tokens: list[int], way: str, random: Random) -> in
 VALUES = st.dictionaries(st.sampled_from([*NAMES, "x"]), st.sampled_from([0, 10, "", True, {"a": 0}, {}]), max_size=4)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=40, deadline=None)
 @given(SCHEMAS, st.lists(VALUES, min_size=1, max_size=4))
 def test_every_order_of_a_valid_object_is_accepted_and_no_invalid_one(
         schema: object, values: list[dict[str, object]]) -> None:
     validator = Draft202012Validator(schema)
     try:
-        compiled = bind(compile_constraint(JsonSchema(json.dumps(schema), order="any")), Vocabulary.bytes_only())
+        compiled = bind(compile_constraint(JsonSchema(json.dumps(schema), order="any"), PATIENT),
+                        Vocabulary.bytes_only())
     except Unsatisfiable:
         assert not any(validator.is_valid(value) for value in values)
         return
@@ -160,6 +172,55 @@ def test_every_order_of_a_valid_object_is_accepted_and_no_invalid_one(
         for members in list(permutations(value.items()))[:6]:
             text = json.dumps(dict(members), separators=(",", ":"))
             assert _accepts(compiled, text) == validator.is_valid(value), (schema, text)
+
+
+def _escaped(text: str, random: Random) -> str:
+    """JSON text with some of its letters and digits written as escapes, where they stand in strings, and some of its
+    integers with a fraction of zeros."""
+    def string(found: re.Match[str]) -> str:
+        units = [f"\\u{ord(c):04{random.choice('xX')}}" if random.random() < 0.5 else c for c in found[0][1:-1]]
+        return f'"{"".join(units)}"'
+    text = re.sub(r'"[^"]*"', string, text)
+    return re.sub(r"(?<![\\\w])\d+(?![\w])", lambda found: found[0] + random.choice(["", ".0", ".000"]), text)
+
+
+@settings(max_examples=25, deadline=None)
+@given(SCHEMAS, st.lists(VALUES, min_size=1, max_size=4), st.randoms(use_true_random=False))
+def test_every_spelling_of_a_valid_object_is_accepted_and_of_no_invalid_one(
+        schema: object, values: list[dict[str, object]], random: Random) -> None:
+    validator = Draft202012Validator(schema)
+    try:
+        constraint = JsonSchema(json.dumps(schema), order="any", spelling="any")
+        compiled = bind(compile_constraint(constraint, PATIENT), Vocabulary.bytes_only())
+    except ConstraintError:
+        return
+    for value in values:
+        for text in (_escaped(json.dumps(value, separators=(",", ":")), random) for _ in range(3)):
+            assert _accepts(compiled, text) == validator.is_valid(value), (schema, text)
+
+
+SPELLED = [
+    ({"const": "a/é\n𝄞"}, ['"a/é\\n𝄞"', r'"\u0061\/\u00E9\u000a\ud834\uDD1E"'],
+     [r'"a/é\n\ud834"', r'"a/é\n\udd1e\ud834"', '"a/e\\n𝄞"']),
+    ({"pattern": "^[a-c]{2}$", "type": "string"}, ['"ab"', r'"\u0061b"', r'"a\u0063"'], [r'"\u0064a"', '"a"']),
+    ({"enum": [1, 2.5, "x"]}, ["1", "1.0", "1.000", "2.5", "2.50", '"x"', r'"\u0078"'], ["1.1", "1e0", "2", "-1"]),
+    ({"type": "integer", "maximum": 12}, ["3", "3.0", "12.00", "-7.0"], ["12.01", "13.0", "-0.0", "1.", "3.10"]),
+    ({"const": {"b": [1, {"c": 2}], "a": None}}, ['{"a":null,"b":[1.0,{"c":2}]}', r'{"b":[1,{"c":2}],"\u0061":null}'],
+     ['{"a":null}', '{"a":null,"b":[1,{"c":2}],"c":1}']),
+    ({"type": "object"}, [r'{"a":0,"A":1}', r'{"\u0041":0,"\u0061":1}', r'{"\t":1,"\u000a":2}'],
+     [r'{"a":0,"\u0061":1}', r'{"\u0009":0,"\t":1}', r'{"\ud834\udd1e":0,"𝄞":1}', r'{"\"":0,"\u0022":1}',
+      r'{"/":0,"\/":1}', r'{"\u00e9":0,"é":1}', r'{"\u20AC":0,"€":1}']),
+    ({"type": "array", "uniqueItems": True, "items": {"type": "string"}}, [r'["a","\u0062"]'], [r'["a","\u0061"]']),
+    ({"type": "array", "uniqueItems": True, "items": {"enum": [1, 2]}}, ["[1.0,2]", "[]"], ["[1,1.0]", "[2,2]"]),
+]
+
+
+@pytest.mark.parametrize(("schema", "accepted", "rejected"), SPELLED)
+def test_what_means_the_same_is_the_same(schema: object, accepted: list[str], rejected: list[str]) -> None:
+    constraint = JsonSchema(json.dumps(schema), order="any", spelling="any")
+    compiled = bind(compile_constraint(constraint), Vocabulary.bytes_only())
+    assert [text for text in accepted if not _accepts(compiled, text)] == []
+    assert [text for text in rejected if _accepts(compiled, text)] == []
 
 
 def _accepts(compiled: CompiledGrammar, text: str) -> bool:

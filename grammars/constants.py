@@ -1,0 +1,57 @@
+"""Values of an enum where they may be written in several ways: as the parts of a plan, not as texts."""
+
+from __future__ import annotations
+
+from decimal import Decimal
+
+from .constraint import Writing
+from .dfa import Dfa, literals
+from .json_text import JsonValue
+from .limits import Meter
+from .numbers import NumberSpec, number_dfa
+from .plan import ListPlan, Member, ObjectPlan, ValuePlan
+from .strings import StringText
+from .utf8 import json_string_freely
+
+
+def written_freely(plan: ValuePlan, writing: Writing, meter: Meter) -> ValuePlan:
+    """A plan of the same values, of which none is a text with one spelling that could have another."""
+    found = ValuePlan(plan.pointer, [], list(plan.words), list(plan.numbers), list(plan.strings), list(plan.lists),
+                      list(plan.objects), possible=True)
+    texts: list[str] = []
+    for value in plan.values:
+        if isinstance(value, list):
+            found.lists.append(_list(value, plan.pointer))
+        elif isinstance(value, dict):
+            found.objects.append(_object(value, plan.pointer))
+        elif isinstance(value, str) and writing.spelling == "any":
+            texts.append(value)
+        else:
+            found.values.append(value)
+            if isinstance(value, int | Decimal) and not isinstance(value, bool) and writing.spelling == "any":
+                found.numbers.append(_number(value, meter))
+    if texts:
+        words = literals([[*map(ord, text)] for text in texts], meter)
+        found.strings.append(StringText(json_string_freely(words, meter)))
+    found.numbers = [dfa for dfa in found.numbers if not dfa.empty]
+    return found
+
+
+def _number(value: int | Decimal, meter: Meter) -> Dfa:
+    """All digits that mean this number, without an exponent."""
+    number = Decimal(value)
+    return number_dfa(NumberSpec(number == number.to_integral_value(), number, False, number, False, zeros=True), meter)
+
+
+def _constant(value: JsonValue, pointer: str) -> ValuePlan:
+    return ValuePlan(pointer, [value], possible=True)
+
+
+def _list(value: list[JsonValue], pointer: str) -> ListPlan:
+    items = [_constant(item, pointer) for item in value]
+    return ListPlan(pointer, items, ValuePlan(pointer), len(items), len(items), possible=True)
+
+
+def _object(value: dict[str, JsonValue], pointer: str) -> ObjectPlan:
+    members = [Member(name, _constant(item, pointer), True) for name, item in value.items()]
+    return ObjectPlan(pointer, members, None, {}, [], 0, None, possible=True)
