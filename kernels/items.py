@@ -35,7 +35,7 @@ from .base import KernelError
 FIRST, DRAFT, DIRECT = 1, 2, 4
 CHUNK, FAR, FAR_CHUNK = 512, 16384, 2048
 # A piece below SHORTEST costs more in parts than it wins in balance; above LONGEST the last ones run on a device that
-# is almost idle. Swept on an H200, bench/results/kernels_attention.json.
+# is almost idle. Swept on an H200, bench/results/kernels_attention_sweep.json.
 SHORTEST, SHORTEST_WIDE, LONGEST = 128, 256, 1024
 # Longer than any row: a piece of this length is a whole segment.
 WHOLE = 1 << 30
