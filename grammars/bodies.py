@@ -4,19 +4,43 @@ from __future__ import annotations
 
 import threading
 from collections import OrderedDict
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from .body_walk import AT, BEGIN, BIG, COUNTS, END, FINISH, FROM, arrange, borders, explore, hub_of, spell, tokens_in
-from .tables import CALLED_RULE, CALLS, CALLS_END, DISTINCT, FINAL, KIND, Tables
-from .trie import PLAIN_BYTES, Trie
+from .body_walk import (
+    ALONE,
+    BEGIN,
+    BIG,
+    COUNTS,
+    END,
+    FINISH,
+    FROM,
+    LIGHT,
+    RETURNING,
+    TAKEN,
+    WITH,
+    arrange,
+    borders,
+    explore,
+    scout,
+    spell,
+    tokens_behind,
+    tokens_in,
+    weigh,
+)
+from .context import BODY_TYPE, addresses
+from .tables import CALLS, CALLS_END, DISTINCT, FINAL, KIND, Tables
+from .trie import PLAIN_BYTES, TRIE_TYPE, Trie, build_trie
 from .walk import STATE
 
 _STATES = 256  # of a body, at most
 _WORTH = 1 << 14  # nodes of the vocabulary that a walk may come to, from which on a body pays
+_SPARSE = 4  # a body of fewer nodes than that part of them is left to the walk
 _DENSE = 256  # tokens from which on a group is kept as a row
 _NOTHING = np.zeros(0, np.uint8)
+_NO_DIFFERENCE = (np.zeros(0, np.int32), np.zeros((0, 3), np.int32), np.zeros((0, 4), np.int32))  # cut, found, exits
 _LIKELY = np.frombuffer(PLAIN_BYTES, np.uint8).copy()
 _NEAR = 1 << 14  # tokens, and cuts, by which a state may differ from that body
 
@@ -24,22 +48,28 @@ _NEAR = 1 << 14  # tokens, and cuts, by which a state may differ from that body
 class BodyRows(NamedTuple):
     """What the tokens do in a body. groups[g]: state (local), counts, row or -1, begin and end in `tokens`.
 
-    rows: uint32 [n, words]; full: [words] all groups. exits: local states too.
+    rows: uint32 [n, words]; full: [words] all groups. tails: the ways to leave, their columns as in composing.py,
+    states local too; ids: their tokens, and the counts each took before; tries: of what follows the place of leaving.
+    context: the addresses of all of it.
     """
 
     groups: Any
     tokens: Any
     rows: Any
     full: Any
-    exits: Any
+    tails: Any
+    ids: Any
+    tries: tuple[Trie, ...]
+    context: Any
 
     @property
     def size(self) -> int:
-        return sum(int(array.nbytes) for array in self)
+        return sum(int(array.nbytes) for array in (*self[:6], *(part for trie in self.tries for part in trie)))
 
 
 class Body(NamedTuple):
-    """A body in the states of one grammar: numbers[local]; cut, found and exits as `read_body` wants them."""
+    """A body in the states of one grammar: numbers[local]; what differs from it (cut, found, exits) as `read_body`
+    wants it."""
 
     rows: BodyRows
     numbers: Any
@@ -55,9 +85,10 @@ class BodyStore:
     of them is kept as a row.
     """
 
-    def __init__(self, trie: Trie, words: int, *, byte_budget: int = 64 << 20, worth: int = _WORTH,
-                 dense: int = _DENSE) -> None:
+    def __init__(self, trie: Trie, tokens: Sequence[bytes], words: int, *, byte_budget: int = 64 << 20,
+                 worth: int = _WORTH, dense: int = _DENSE) -> None:
         self.trie = trie
+        self.tokens = tokens
         self.words = words
         self.worth = worth
         self.dense = dense
@@ -97,6 +128,7 @@ class _Room:
         self.found = np.zeros((32 * words, 3), np.int32)
         self.cuts = np.zeros((_NEAR, 2), np.int32)
         self.exits = np.zeros((_NEAR, 4), np.int32)
+        self.behind = np.zeros((32 * words, 3), np.int32)
         self.sizes = np.zeros(3, np.int64)
         self.votes = np.zeros((len(PLAIN_BYTES), 2), np.int32)
         self.tokens = np.zeros(_NEAR, np.int32)
@@ -106,66 +138,66 @@ class _Room:
 class Bodies:
     """The bodies of one grammar's states."""
 
-    def __init__(self, tables: Tables, store: BodyStore) -> None:
+    def __init__(self, tables: Tables, context: Any, store: BodyStore) -> None:
+        """context: the numbers of a Context that holds the tables."""
         self._tables = tuple(tables)
         self._named = tables
+        self._context = context
         self._store = store
         self._trie = tuple(store.trie)
         self._local = np.zeros(len(tables.states), np.int32)
-        self._known: dict[tuple[int, int], Body | None] = {}
+        self._nodes = np.bincount(tables.classes, store.first, tables.go.shape[1]).astype(np.int64)
+        self._known: dict[int | tuple[int, int], Body | None] = {}
+        self._returning: set[int] = set()
         self._direct: dict[int, Body | None] = {}
-        self._weights: dict[int, int] = {}
+        self._sparse: set[int] = set()
 
     def heavy(self, threads: Any, below: list[int]) -> bool:
         """Whether a walk of `threads`, over frames in the states `below`, may come to many nodes of the vocabulary."""
-        states = threads[:, STATE].tolist()
-        under = [b if self._named.states[s, FINAL] else -1 for s, b in zip(states, below, strict=True)]
-        return sum(self._weight(s) for s in {*states, *under} if s >= 0) >= self._store.worth
-
-    def _weight(self, state: int) -> int:
-        """Nodes of the vocabulary below the first bytes that a state reads, itself or by a call."""
-        found = self._weights.get(state)
-        if found is None:
-            tables = self._named
-            readable = tables.go[state] != -1
-            for call in range(tables.states[state, CALLS], tables.states[state, CALLS_END]):
-                readable |= tables.first[tables.calls[call, CALLED_RULE]] == 1
-            found = self._weights[state] = int(self._store.first[readable[tables.classes]].sum())
-        return found
+        states = {*threads[:, STATE].tolist()} - self._sparse
+        under = {b for s, b in zip(threads[:, STATE].tolist(), below, strict=True) if self._named.states[s, FINAL]}
+        total = sum(int(weigh(self._tables, self._nodes, s)) for s in states | under - self._sparse if s >= 0)
+        return total >= self._store.worth
 
     def of(self, state: int, below: int, exact: bool) -> Body | None:
         """The body of a state; None when a plain walk is as good, or only a walk heeds what `exact` asks for.
 
         below: the state in the frame to which it may return, -1 for none.
         """
-        states = self._named.states
-        if exact and states[state, KIND] >= DISTINCT:
+        if exact and self._named.states[state, KIND] >= DISTINCT:
             return None
-        if not states[state, FINAL]:
-            below = -1
-        if (state, below) not in self._known:
-            self._known[state, below] = self._find(state, below)
-        return self._known[state, below]
+        known = self._known
+        if state not in known:
+            known[state] = self._find(state)
+        if state not in self._returning:
+            return known[state]
+        if (state, below) not in known:
+            known[state, below] = self._find_over(state, below)
+        return known[state, below]
 
-    def _find(self, state: int, below: int) -> Body | None:
-        states, go, classes = self._named.states, self._named.go, self._named.classes
-        if self._weight(state) < self._store.worth:
-            return None
-        if states[state, FINAL]:
-            if below < 0 or states[below, FINAL] or states[below, CALLS] < states[below, CALLS_END]:
+    def _find(self, state: int) -> Body | None:
+        store = self._store
+        with store.room.lock:
+            hub = scout(self._context, self._nodes, store.worth, _LIKELY, store.room.votes, state)
+            if hub == LIGHT:
                 return None
-            with self._store.room.lock:
-                return self._shared(state, (go[below] != -1)[classes].astype(np.uint8))
-        if borders(self._tables, state, 0):
-            return None
-        with self._store.room.lock:
-            hub = int(hub_of(self._tables, state, _LIKELY, self._store.room.votes))
-            if hub not in (-1, state):
+            if hub == RETURNING:
+                self._returning.add(state)
+                return None
+            if hub not in (ALONE, state):
                 base = self._body(hub)
                 beside = self._beside(state, hub, base) if base is not None else None
                 if beside is not None:
                     return beside
             return self._body(state)
+
+    def _find_over(self, state: int, below: int) -> Body | None:
+        """The body of a state whose frame may return to one in the state `below`."""
+        states = self._named.states
+        if below < 0 or states[below, FINAL] or states[below, CALLS] < states[below, CALLS_END]:
+            return None
+        with self._store.room.lock:
+            return self._shared(state, (self._named.go[below] != -1)[self._named.classes].astype(np.uint8))
 
     def _body(self, start: int) -> Body | None:
         """The whole body of a state."""
@@ -191,18 +223,20 @@ class Bodies:
         finally:
             self._local[numbers] = 0
         if made is None:
+            self._sparse.add(start)
             return None
-        exits = made.exits.copy()
-        exits[:, FROM] = numbers[exits[:, FROM]]
-        return Body(made, numbers, np.zeros(0, np.int32), np.zeros((0, 3), np.int32), exits)
+        return Body(made, numbers, *_NO_DIFFERENCE)
 
     def _make(self, start: int, after: Any, numbers: Any) -> BodyRows | None:
         room = self._store.room
         if explore(self._tables, self._trie, start, -1, after, room.stack, room.found, room.cuts, room.exits,
-                   room.sizes) < 0:
+                   room.sizes) < self._store.worth // _SPARSE:
             return None
         found, exits = room.found[: room.sizes[0]], room.exits[: room.sizes[2]].copy()
         exits[:, FROM] = self._local[exits[:, FROM]] - 1
+        behind = int(tokens_behind(self._trie, exits, room.behind))
+        if behind < 0:
+            return None
         most = int(found[:, COUNTS].max(initial=0)) + 1
         place = (self._local[found[:, END]] - 1) * most + found[:, COUNTS]
         amount = np.bincount(place, minlength=len(numbers) * most)
@@ -220,7 +254,12 @@ class Bodies:
         rows = np.zeros((max(int(big.sum()), 1), self._store.words), np.uint32)
         full = np.zeros(self._store.words, np.uint32)
         arrange(found, groups, tokens, self._store.trie.twin, rows, full)
-        return BodyRows(groups, tokens, rows, full, exits)
+        tails, ids, tries = _tails(exits, room.behind[:behind], self._store.tokens)
+        arrays = (groups, tokens, rows, full, tails, ids)
+        numbers_of = addresses(BODY_TYPE, arrays)
+        for trie in tries:
+            numbers_of += addresses(TRIE_TYPE, trie)
+        return BodyRows(*arrays, tries, np.array(numbers_of, np.int64))
 
     def _beside(self, state: int, hub: int, base: Body) -> Body | None:
         """The body of a state by its difference from that of a hub; None when they differ too much."""
@@ -232,8 +271,21 @@ class Bodies:
         total = int(tokens_in(self._trie, room.cuts, int(room.sizes[1]), room.tokens))
         if total < 0:
             return None
-        found, cuts, exits = (
-            array[:n].copy() for array, n in zip((near, room.cuts, room.exits), room.sizes, strict=True))
-        last = np.searchsorted(cuts[:, 0], base.exits[:, AT], "right") - 1
-        kept = base.exits[(last < 0) | (base.exits[:, AT] >= cuts[last, 1])] if len(cuts) else base.exits
-        return Body(base.rows, base.numbers, room.tokens[:total].copy(), found, np.concatenate([kept, exits]))
+        found, exits = near[: room.sizes[0]].copy(), room.exits[: room.sizes[2]].copy()
+        return Body(base.rows, base.numbers, room.tokens[:total].copy(), found, exits)
+
+
+def _tails(exits: Any, behind: Any, tokens: Sequence[bytes]) -> tuple[Any, Any, tuple[Trie, ...]]:
+    """(tails, ids, tries) of a body with these exits and the tokens behind them (tokens_behind)."""
+    ways, way_of = np.unique(exits[:, [WITH, FROM]], axis=0, return_inverse=True)
+    way = way_of.reshape(-1)[behind[:, 2]]
+    order = np.argsort(way, kind="stable")
+    ids = np.stack([behind[order, 0], exits[behind[order, 2], TAKEN]], axis=1).astype(np.int32)
+    tails, tries = np.zeros((len(ways), 6), np.int32), []
+    ends = np.cumsum(np.bincount(way, minlength=len(ways)))
+    for k, (how, state) in enumerate(ways.tolist()):
+        first, last = int(ends[k - 1]) if k else 0, int(ends[k])
+        tails[k] = (-1, how, state, ids[first:last, 1].max(), first, last)
+        texts = [tokens[token][skip:] for token, skip in behind[order[first:last], :2].tolist()]
+        tries.append(build_trie(texts, range(len(texts)), len(texts)))
+    return tails, ids, tuple(tries)

@@ -16,31 +16,23 @@ from __future__ import annotations
 import numpy as np
 from numba import types
 
-from .arena import ARENA_TYPE, PARENT, REGISTER, RETURN
+from .context import CONTEXT_TYPE, tables_of
 from .ir import COUNT
 from .jit import kernel
-from .masking import walk
-from .stretches import NOTES, WORST
 from .tables import (
-    BASE,
+    CALLED_RULE,
     CALLS,
     CALLS_END,
     COUNTER,
     DISTINCT,
     FINAL,
-    HIGH,
     KIND,
     LOOSE,
-    LOW,
-    PLAIN,
-    PLATEAU,
     RULE,
     TABLES_TYPE,
     TIGHT,
-    returns,
 )
 from .trie import TRIE_TYPE
-from .walk import NODE, OPEN, ORIGIN, POPPED, REG, STATE
 
 # what a byte does inside a body, where it is not a state
 DEAD, LEAVES = -1, -2
@@ -54,6 +46,7 @@ BIG, BEGIN, FINISH = 2, 3, 4
 
 _i8, _i4, _i44, _u4, _u44 = types.int64, types.int32[::1], types.int32[:, ::1], types.uint32[::1], types.uint32[:, ::1]
 _i8s, _u1, _u11 = types.int64[::1], types.uint8[::1], types.uint8[:, ::1]
+LIGHT, RETURNING, ALONE = -1, -2, -3  # answers of `scout`
 _CHAIN = 8  # steps from a state to the body that repeats
 
 
@@ -216,6 +209,34 @@ def hub_of(tables, state, likely, votes):  # type: ignore[no-untyped-def]
     return _i8(-1)
 
 
+@kernel(_i8(TABLES_TYPE, _i8s, _i8))
+def weigh(tables, nodes, state):  # type: ignore[no-untyped-def]
+    """Nodes of the vocabulary below the first bytes that a state reads, itself or by a call. nodes: by byte class."""
+    total, states, calls = 0, tables[2], tables[4]
+    for c in range(nodes.size):
+        readable = tables[1][state, c] != -1
+        for call in range(states[state, CALLS], states[state, CALLS_END]):
+            readable = readable or tables[6][calls[call, CALLED_RULE], c] == 1
+        if readable:
+            total += nodes[c]
+    return _i8(total)
+
+
+@kernel(_i8(CONTEXT_TYPE, _i8s, _i8, _u1, _i44, _i8))
+def scout(context, nodes, worth, likely, votes, state):  # type: ignore[no-untyped-def]
+    """Where to look for the body of a state: LIGHT, nowhere, since a walk comes to less than `worth` nodes or there is
+    none; RETURNING, it depends on the frame below; else the state that most of the bytes `likely` lead to, or ALONE."""
+    tables = tables_of(context, 0)
+    if weigh(tables, nodes, state) < worth:
+        return _i8(LIGHT)
+    if tables[2][state, FINAL] == 1:
+        return _i8(RETURNING)
+    if borders(tables, state, _i8(0)):
+        return _i8(LIGHT)
+    hub = hub_of(tables, state, likely, votes)
+    return hub if hub >= 0 else _i8(ALONE)
+
+
 @kernel(_i8(TRIE_TYPE, _i44, _i8, _i4))
 def tokens_in(trie, cuts, count, tokens):  # type: ignore[no-untyped-def]
     """Writes the tokens of the trie nodes in cuts[:count], twins included; returns how many, -1 without room."""
@@ -233,7 +254,7 @@ def tokens_in(trie, cuts, count, tokens):  # type: ignore[no-untyped-def]
 
 
 @kernel(types.void(_u4, _i4, _i8))
-def _allow(words, twin, token):  # type: ignore[no-untyped-def]
+def set_bits(words, twin, token):  # type: ignore[no-untyped-def]
     while token >= 0:
         words[token >> 5] |= np.uint32(1) << np.uint32(token & 31)
         token = _i8(twin[token])
@@ -247,110 +268,28 @@ def arrange(found, groups, tokens, twin, rows, full):  # type: ignore[no-untyped
     """
     for k in range(found.shape[0]):
         g, token = found[k, END], _i8(found[k, TOKEN])
-        _allow(full, twin, token)
+        set_bits(full, twin, token)
         if groups[g, BIG] >= 0:
-            _allow(rows[groups[g, BIG]], twin, token)
+            set_bits(rows[groups[g, BIG]], twin, token)
         else:
             tokens[groups[g, FINISH]] = token
             groups[g, FINISH] += 1
 
 
-@kernel(_i8(_i44, _i44, _i4, _i8, _i8, _i8))
-def _cost(states, rules, distance, state, register, counts):  # type: ignore[no-untyped-def]
-    """Bytes to the frame's end from `state` after that many counts; -1 when they are too many."""
-    rule = states[state, RULE]
-    low, high = rules[rule, LOW], rules[rule, HIGH]
-    if states[state, KIND] == PLAIN:
-        return _i8(distance[states[state, BASE]])
-    if states[state, KIND] != COUNTER:
-        return _i8(distance[states[state, BASE] + min(register, _i8(low))])
-    register += counts
-    if high >= 0 and counts > 0 and register > high:
-        return _i8(-1)
-    column = min(register, _i8(low)) + max(_i8(0), register - rules[rule, PLATEAU])
-    return _i8(distance[states[state, BASE] + column])
-
-
-@kernel(_i8(TABLES_TYPE, _i44, _i4, _i44, _i4, _i4, _u44, _u4, _i8, _i8, _u4))
-def _lay(tables, groups, tokens, found, twin, numbers, rows, full, register, limit, row):  # type: ignore[no-untyped-def]
-    """Sets the bits of the groups, and of `found`, that cost at most `limit`; returns the most that one costs."""
-    states, rules, distance = tables[2], tables[3], tables[7]
-    worst, all_fit = _i8(-1), True
-    for g in range(groups.shape[0]):
-        cost = _cost(states, rules, distance, _i8(numbers[groups[g, 0]]), register, _i8(groups[g, 1]))
-        fits = 0 <= cost <= limit
-        all_fit = all_fit and fits
-        if fits:
-            worst = max(worst, cost)
-    if all_fit:
-        for w in range(full.size):
-            row[w] |= full[w]
-        return worst
-    for g in range(groups.shape[0]):
-        cost = _cost(states, rules, distance, _i8(numbers[groups[g, 0]]), register, _i8(groups[g, 1]))
-        if cost < 0 or cost > limit:
-            continue
-        if groups[g, BIG] >= 0:
-            big = rows[groups[g, BIG]]
-            for w in range(big.size):
-                row[w] |= big[w]
-        for k in range(groups[g, BEGIN], groups[g, FINISH]):
-            _allow(row, twin, _i8(tokens[k]))
-    return worst
-
-
-@kernel(_i8(TABLES_TYPE, ARENA_TYPE, TRIE_TYPE, _i44, _i4, _i4, _u44, _u4, _i4, _i44, _i44, _i44, _i8, _i8, _u4, _u4,
-               _i44, _i8s, _i44, _i8s, _i8s, _i44, _u11, _i44))
-def read_body(  # type: ignore[no-untyped-def]
-    tables, arena, trie, groups, tokens, numbers, rows, full, cut, found, exits, threads, limit, exact, row, words,
-    marked, report, queue, offsets, crossed, stretches, kinds, known,
-):
-    """Adds to `words` the tokens that the thread in threads[0] can read, by the body of its state.
-
-    groups, tokens, rows and full: of a body whose states have these `numbers`; less the tokens in `cut`; and
-    the tokens found apart. exits: where the walk goes on. The rest as `walk` has it. row: room. Returns trie nodes
-    visited, -1 in trouble.
-    """
-    states, rules, distance, size, twin = tables[2], tables[3], tables[7], trie[2], trie[4]
-    register, node, origin = _i8(threads[0, REG]), _i8(threads[0, NODE]), _i8(threads[0, ORIGIN])
-    below = arena[1][node]
-    for w in range(row.size):
-        row[w] = 0
-    worst = _lay(tables, groups, tokens, found, twin, numbers, rows, full, register, limit - below, row)
-    for k in range(cut.size):
-        row[cut[k] >> 5] &= ~(np.uint32(1) << np.uint32(cut[k] & 31))
-    for k in range(found.shape[0]):
-        cost = _cost(states, rules, distance, _i8(found[k, END]), register, _i8(found[k, COUNTS]))
-        if 0 <= cost <= limit - below:
-            worst = max(worst, cost)
-            _allow(row, twin, _i8(found[k, TOKEN]))
-    if worst >= 0:
-        report[WORST] = max(report[WORST], worst + below)
-    visited = _i8(0)
+@kernel(_i8(TRIE_TYPE, _i44, _i44))
+def tokens_behind(trie, exits, found):  # type: ignore[no-untyped-def]
+    """found[:n]: (token, its bytes before the exit, the exit) of the tokens that leave by an exit; n is returned, -1
+    without room."""
+    depth, size, token, twin = trie[1], trie[2], trie[3], trie[4]
+    total = 0
     for k in range(exits.shape[0]):
-        state = exits[k, FROM]
-        after = register + exits[k, TAKEN]
-        if states[state, KIND] == COUNTER:
-            high = rules[states[state, RULE], HIGH]
-            if high >= 0 and after > high:
-                continue
-            if high < 0:
-                after = min(after, _i8(rules[states[state, RULE], LOW]))
-        threads[0, STATE], threads[0, REG], threads[0, NODE] = state, after, node
-        if exits[k, WITH] == RETURNED:
-            if not returns(tables, _i8(state), after):
-                continue
-            report[NOTES + POPPED] = max(report[NOTES + POPPED], _i8(1))
-            frame = arena[0][node]
-            threads[0, STATE], threads[0, REG], threads[0, NODE] = frame[RETURN], frame[REGISTER], frame[PARENT]
-        threads[0, OPEN], threads[0, ORIGIN] = 0, origin
-        at = _i8(exits[k, AT])
-        begin = at + 1 if exits[k, WITH] == AFTER else at
-        nodes = walk(tables, arena, trie, threads, _i8(1), begin, at + size[at], limit, exact, row, marked,
-                     report, _i8(0), queue, offsets, crossed, stretches, kinds, known)
-        if nodes < 0:
-            return _i8(-1)
-        visited += nodes
-    for w in range(row.size):
-        words[w] |= row[w]
-    return visited
+        at, before = exits[k, AT], 0 if exits[k, WITH] == AFTER else 1
+        for i in range(at + 1 - before, at + size[at]):
+            here = token[i]
+            while here >= 0:
+                if total >= found.shape[0]:
+                    return _i8(-1)
+                found[total, 0], found[total, 1], found[total, 2] = here, depth[at] - before, k
+                total += 1
+                here = twin[here]
+    return _i8(total)

@@ -21,6 +21,7 @@ from .tables import DISTINCT, KIND, MEMBERS, RULE, WIDEST, Layout
 from .vocabulary import Vocabulary
 
 _FINISHED = 1 << 14  # masks remembered by signature
+_DEAR = 1 << 12  # nodes of a walk from which on it pays to know its mask again before walking
 _CONTEXT = 8  # ids before a forced text that its tokens may depend on
 
 
@@ -56,6 +57,7 @@ class CompiledGrammar:
         self._lock = threading.RLock()
         self._depths: dict[Key, list[int]] = {}
         self._masks: OrderedDict[Key, _Mask] = OrderedDict()
+        self._dear: set[int] = set()  # states whose masks are dear
         self._singles: dict[int, Row] = {}
         self._stops: Row | None = None
         self._explorer = self._explore()
@@ -112,10 +114,11 @@ class CompiledGrammar:
         return (mask.looked + 1) * (2 * self._widest + self.vocabulary.longest + 2 + explorer.longest_key())
 
     def _mask(self, explorer: Explorer, configuration: Configuration) -> _Mask:
-        """The finished mask of the configuration's signature, its row pinned; walked when it is new or evicted."""
-        near = self._signatures.near(configuration, explorer)
+        """The finished mask of a configuration, its row pinned. What is dear to walk is kept by signature."""
+        dear = configuration.count > 1 or configuration.first_state in self._dear
         costs = explorer.costs(configuration)
-        for looked in self._depths.get(near, ()):
+        near = self._signatures.near(configuration, explorer) if dear else ()
+        for looked in self._depths.get(near, ()) if dear else ():
             key = self._signatures.whole(configuration, explorer, costs, looked)
             mask = self._masks.get((looked, key))
             if mask is not None and mask.row.index >= 0:
@@ -124,14 +127,21 @@ class CompiledGrammar:
                 return mask
         walked = explorer.walk(configuration)
         mask = self._finish(configuration, walked, min(costs))
-        depths = self._depths.setdefault(near, [])
-        if walked.looked not in depths:
-            depths.append(walked.looked)
-        key = self._signatures.whole(configuration, explorer, costs, walked.looked)
-        self._masks[walked.looked, key] = mask
+        if walked.visited >= _DEAR:
+            self._dear.add(configuration.first_state)
+            self._keep(explorer, configuration, walked.looked, mask, costs)
+        elif configuration.count > 1:
+            self._keep(explorer, configuration, walked.looked, mask, costs)
+        return mask
+
+    def _keep(self, explorer: Explorer, configuration: Configuration, looked: int, mask: _Mask,
+              costs: list[int]) -> None:
+        depths = self._depths.setdefault(self._signatures.near(configuration, explorer), [])
+        if looked not in depths:
+            depths.append(looked)
+        self._masks[looked, self._signatures.whole(configuration, explorer, costs, looked)] = mask
         if len(self._masks) > _FINISHED:
             self._masks.popitem(last=False)
-        return mask
 
     def _finish(self, configuration: Configuration, walked: Walked, nearest: int) -> _Mask:
         words = walked.words

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import struct
+import sys
 import threading
 from collections.abc import Callable
 from typing import Any
@@ -11,10 +13,10 @@ import numpy as np
 
 from .arena import FULL, KEYS, RETURN, Arena
 from .bodies import Bodies, Body
-from .body_walk import read_body
+from .composing import read_body, read_threads
 from .context import ARENA, ROOM, TABLES, TRIE, Context
 from .errors import ConstraintTooLarge
-from .masking import strike, walk
+from .masking import strike
 from .members import class_of
 from .rows import Row
 from .slicing import SlicedWalk
@@ -41,7 +43,8 @@ from .walk import (
 NO_LIMIT = FAR << 10
 _UNMARKED = np.zeros((0, 2), np.int32)
 _FIRST_BUFFER = 1 << 11
-_THREAD = 20  # bytes of one
+_ONE = struct.Struct("5i")
+_THREAD = _ONE.size
 _FORCED_BYTES = 4096  # the longest forced text found in one go
 
 
@@ -82,6 +85,10 @@ class Configuration(msgspec.Struct, eq=False):
         return np.frombuffer(self.key, np.int32).reshape(-1, 5)
 
     @property
+    def first_state(self) -> int:
+        return int.from_bytes(self.key[:4], sys.byteorder)
+
+    @property
     def count(self) -> int:
         """How many threads there are."""
         return len(self.key) // _THREAD
@@ -119,19 +126,20 @@ class Explorer:
         self._interned: dict[bytes, Configuration] = {}
         self._queue = np.zeros((QUEUE, 3), np.int32)
         self._notes = np.zeros(3, np.int64)
+        self._report = np.zeros(REPORT, np.int64)
+        self._words, self._row, self._local = (np.zeros(vocabulary.words, np.uint32) for _ in range(3))
+        self._marked = np.empty((vocabulary.size, 2), np.int32)
+        self._offsets, self._crossed = (np.zeros(vocabulary.longest + 3, np.int64) for _ in range(2))
+        self._stretches = (np.zeros((vocabulary.longest + 2, 5), np.int32), np.zeros((SLOTS, 256), np.uint8),
+                           np.zeros((SLOTS + 1, 4), np.int32))
         self._context = Context()
         self._context.put(TABLES, tables)
         self._context.put(ARENA, self._arena.kernel)
         self._context.put(TRIE, vocabulary.trie)
         self._set_threads(_FIRST_BUFFER)
-        self._stretches = (np.zeros((vocabulary.longest + 2, 5), np.int32), np.zeros((SLOTS, 256), np.uint8),
-                           np.zeros((SLOTS + 1, 4), np.int32))
+        self._bodies = Bodies(tables, self._context.numbers, vocabulary.bodies)
         self._suspects = Suspects(tables, vocabulary)
         self._nodes = len(vocabulary.trie.byte)
-        self._bodies = Bodies(tables, vocabulary.bodies)
-        self._marked = np.empty((vocabulary.size, 2), np.int32)
-        self._row = np.zeros(vocabulary.words, np.uint32)
-        self._offsets, self._crossed = (np.zeros(vocabulary.longest + 3, np.int64) for _ in range(2))
         self._sliced: SlicedWalk | None = None
         if not (tables.states[:, KIND] >= DISTINCT).any():
             self._sliced = SlicedWalk(self._tables, vocabulary, self._queue, self._offsets, self._crossed,
@@ -217,7 +225,9 @@ class Explorer:
         self._threads = np.zeros((size, 5), np.int32)
         self._view = self._threads.data.cast("B")
         tokens = self._vocabulary
-        self._context.put(ROOM, (self._threads, self._queue, self._notes, tokens.text, tokens.starts))
+        self._context.put(ROOM, (
+            self._threads, self._queue, self._notes, tokens.text, tokens.starts, self._report, self._words, self._row,
+            self._marked, self._offsets, self._crossed, *self._stretches, self._local))
 
     def _intern(self, found: int) -> Configuration:
         """The configuration of the threads in the buffer that `accept` described so."""
@@ -239,79 +249,95 @@ class Explorer:
         """The mask of a configuration over successors with U <= limit. exact: free keys written are heeded; without it
         the walk is of the configuration as if there were none, and the tokens that need a test are marked.
 
-        worst: for several threads, of the tokens of each by itself.
+        worst: for several threads, of the tokens of each by itself. The words are room: good until the next walk.
         """
+        with self._lock:
+            if configuration.count == 1:
+                state, _, node, _, _ = _ONE.unpack(configuration.key)
+                threads, below = None, [self._below(node)]
+                bodies = [self._bodies.of(state, below[0], exact)]
+            else:
+                threads = self._plain_threads(configuration, exact)
+                below = [self._below(node) for node in threads[:, NODE].tolist()]
+                bodies = [self._bodies.of(state, under, exact)
+                          for state, under in zip(threads[:, STATE].tolist(), below, strict=True)]
+            if self._sliced is not None and not any(bodies):
+                plain = self._plain_threads(configuration, exact)
+                if self._bodies.heavy(plain, below):
+                    return self._walk_slices(self._sliced, plain, limit, exact)
+            if threads is None:
+                visited = self._settled(lambda: self._read_one(configuration.key, bodies[0], limit, int(exact)))
+            else:
+                visited = self._settled(lambda: self._read(threads, bodies, limit, int(exact)))
+            report = self._report
+            marked = self._marked[: report[MARKED]].copy() if report[MARKED] else _UNMARKED
+            return Walked(self._words, int(report[WORST]), int(report[LOOKED]), marked, visited)
+
+    def _plain_threads(self, configuration: Configuration, exact: bool) -> Any:
         threads = configuration.threads.copy()
         if not exact:
             threads[:, OPEN] = 0
-        with self._lock:
-            mark = self._arena.mark()
-            words, report = np.zeros(self._vocabulary.words, np.uint32), np.zeros(REPORT, np.int64)
-            below = np.where(threads[:, NODE] > 0, self.nodes[threads[:, NODE], RETURN], -1).tolist()
-            bodies = [self._bodies.of(state, under, exact)
-                      for state, under in zip(threads[:, STATE].tolist(), below, strict=True)]
-            if self._sliced is not None and not any(bodies) and self._bodies.heavy(threads, below):
-                return self._walk_slices(self._sliced, threads, limit, exact)
-            visited = self._retried(mark, lambda: self._read(threads, bodies, limit, int(exact), words, report))
-            self._arena.undo_to(mark)
-            marked = self._marked[: report[MARKED]].copy()
-            return Walked(words, int(report[WORST]), int(report[LOOKED]), marked, visited)
+        return threads
 
-    def _read(self, threads: Any, bodies: list[Body | None], limit: int, exact: int, words: Any, report: Any) -> int:
-        """The bodies of the threads that have one, then one walk of all others. Returns trie nodes visited, -1 in
-        trouble."""
-        words[:], report[:] = 0, 0
-        visited = 0
-        rest = [k for k, body in enumerate(bodies) if body is None]
+    def _read_one(self, key: bytes, body: Body | None, limit: int, exact: int) -> int:
+        """What _read does, for one thread."""
+        self._view[:_THREAD] = key
+        if not exact:
+            self._threads[0, OPEN] = 0
+        context = self._context.numbers
+        if body is None:
+            return int(read_threads(context, 1, 0, self._nodes, limit, exact, 0, 1))
+        return int(read_body(context, body.rows.context, body.numbers, body.cut, body.found, body.exits, limit, exact,
+                             1))
+
+    def _below(self, node: int) -> int:
+        """The state of the frame that a stack node returns to, -1 for the bottom."""
+        return int(self._arena.kernel[0][node, RETURN]) if node else -1
+
+    def _settled(self, work: Callable[[], int]) -> int:
+        """Runs work, which leaves the arena as it was, until there is room for it; then its result."""
+        while True:
+            found = work()
+            if found >= 0:
+                return found
+            self._make_room(full=found == ARENA_FULL)
+
+    def _read(self, threads: Any, bodies: list[Body | None], limit: int, exact: int) -> int:
+        """The bodies of the threads that have one, then one walk of all others. Returns trie nodes visited, CROWDED,
+        ARENA_FULL."""
+        visited, fresh, context = 0, 1, self._context.numbers
         for k, body in enumerate(bodies):
             if body is not None:
                 self._threads[0] = threads[k]
-                nodes = self._read_one(body, limit, exact, words, report)
-                if nodes < 0:
-                    return -1
-                visited += nodes
+                found = int(read_body(context, body.rows.context, body.numbers, body.cut, body.found, body.exits, limit,
+                                      exact, fresh))
+                if found < 0:
+                    return found
+                visited, fresh = visited + found, 0
+        rest = [k for k, body in enumerate(bodies) if body is None]
         if not rest:
             return visited
-        count = self._load(threads[np.array(rest)])
-        nodes = int(walk(self._tables, self._arena.kernel, self._trie, self._threads, count, 0, self._nodes,
-                         limit, exact, words, self._marked, report, 0, self._queue, self._offsets, self._crossed,
-                         *self._stretches))
-        return visited + nodes if nodes >= 0 else -1
-
-    def _read_one(self, body: Body, limit: int, exact: int, words: Any, report: Any) -> int:
-        made = body.rows
-        return int(read_body(self._tables, self._arena.kernel, self._trie, made.groups, made.tokens, body.numbers,
-                             made.rows, made.full, body.cut, body.found, body.exits, self._threads, limit, exact,
-                             self._row, words, self._marked, report, self._queue, self._offsets, self._crossed,
-                             *self._stretches))
+        count = self._load(threads if len(rest) == len(threads) else threads[np.array(rest)])
+        found = int(read_threads(context, count, 0, self._nodes, limit, exact, 0, fresh))
+        return visited + found if found >= 0 else found
 
     def _walk_slices(self, sliced: SlicedWalk, threads: Any, limit: int, exact: bool) -> Walked:
         with self._lock:
             mark = self._arena.mark()
-            words = np.zeros(self._vocabulary.words, np.uint32)
-            report = np.zeros(REPORT, np.int64)
+            words, report = self._words, self._report
             self._retried(mark, lambda: sliced.run(self._arena.kernel, self._threads, threads, limit, int(exact), words,
                                                    report))
             self._arena.undo_to(mark)
-            return Walked(words, int(report[WORST]), int(report[LOOKED]), _UNMARKED, 0)
+            return Walked(words, int(report[WORST]), int(report[LOOKED]), _UNMARKED, self._nodes)
 
     def any_token(self, threads: Any, begin: int, end: int) -> bool:
         """Whether some token in the trie nodes [begin, end) can be read from `threads`."""
         if begin >= end:
             return False
         with self._lock:
-            mark = self._arena.mark()
-            words, report = np.zeros(self._vocabulary.words, np.uint32), np.zeros(REPORT, np.int64)
-
-            def work() -> int:
-                report[:] = 0
-                return int(walk(self._tables, self._arena.kernel, self._trie, self._threads, self._load(threads), begin,
-                                end, NO_LIMIT, 1, words, self._marked, report, 1, self._queue, self._offsets,
-                                self._crossed, *self._stretches))
-
-            self._retried(mark, work)
-            self._arena.undo_to(mark)
-            return bool(words.any())
+            self._settled(lambda: int(read_threads(
+                self._context.numbers, self._load(threads), begin, end, NO_LIMIT, 1, 1, 1)))
+            return bool(self._words.any())
 
     def strike(self, configuration: Configuration, words: Any, marked: Any, limit: int = NO_LIMIT) -> int:
         """Clears the bits of marked tokens that the free keys written forbid or that leave U > limit; returns how many.

@@ -21,10 +21,14 @@ from .trie import TRIE_TYPE
 CONTEXT_TYPE = types.int64[::1]
 _WIDTH = 3  # numbers an array takes: its address and up to two lengths
 
-_u1, _u4, _u11, _i44, _i8s = (
-    types.uint8[::1], types.uint32[::1], types.uint8[:, ::1], types.int32[:, ::1], types.int64[::1])
-# threads, queue, notes, text and ends of all tokens; then what masks need: see Room
-ROOM_TYPE = types.Tuple((_i44, _i44, _i8s, _u1, _i8s))  # type: ignore[no-untyped-call]
+_u1, _u4, _u11, _u44 = types.uint8[::1], types.uint32[::1], types.uint8[:, ::1], types.uint32[:, ::1]
+_i4, _i44, _i8s = types.int32[::1], types.int32[:, ::1], types.int64[::1]
+# threads, queue, notes; the text of all tokens and where each begins; of masks: report, words, row, marked, offsets,
+# crossed, stretches, kinds, known, local
+ROOM_TYPE = types.Tuple((  # type: ignore[no-untyped-call]
+    _i44, _i44, _i8s, _u1, _i8s, _i8s, _u4, _u4, _i44, _i8s, _i8s, _i44, _u11, _i44, _u4))
+# groups, tokens, rows, full, tails, ids (bodies.py); then a trie for each tail
+BODY_TYPE = types.Tuple((_i44, _i4, _u44, _u4, _i44, _i44))  # type: ignore[no-untyped-call]
 PARTS = (TABLES_TYPE, ARENA_TYPE, TRIE_TYPE, ROOM_TYPE)
 TABLES, ARENA, TRIE, ROOM = range(len(PARTS))
 
@@ -33,20 +37,24 @@ def _start(part: int) -> int:
     return sum(_WIDTH * len(kinds) for kinds in PARTS[:part])
 
 
-def _unpacker(part: int) -> Callable[..., Any]:
-    """An intrinsic for compiled code: the arrays of one part of a context, as a tuple. It costs a load an array."""
-    kinds = PARTS[part]
+def _unpacker(kinds: Any, start: int) -> Any:
+    """An intrinsic for compiled code: arrays of these kinds from a context, as a tuple. It costs a load an array.
+
+    Its second argument: which of several such tuples that follow each other from `start` on.
+    """
     of_kind: Callable[..., Any] = make_array
     fill: Callable[..., Any] = populate_array
 
     def build(target: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        numbers = of_kind(signature.args[0])(target, builder, arguments[0]).data
-        at, arrays = _start(part), []
+        numbers, word = of_kind(signature.args[0])(target, builder, arguments[0]).data, ir.IntType(64)
+        first = builder.mul(builder.sext(arguments[1], word), ir.Constant(word, _WIDTH * len(kinds)))
+        arrays = []
 
         def number(index: int) -> Any:
-            return builder.load(builder.gep(numbers, [ir.Constant(ir.IntType(64), index)]))
+            return builder.load(builder.gep(numbers, [builder.add(first, ir.Constant(word, index))]))
 
-        for kind in kinds:
+        for at, kind in enumerate(kinds):
+            at = start + _WIDTH * at
             array = of_kind(kind)(target, builder)
             size = target.get_constant(types.intp, kind.dtype.bitwidth // 8)
             shape = [number(at + 1 + axis) for axis in range(kind.ndim)]
@@ -54,32 +62,39 @@ def _unpacker(part: int) -> Callable[..., Any]:
             data = builder.inttoptr(number(at), array.data.type)
             fill(array, data=data, shape=shape, strides=strides, itemsize=size, meminfo=None)
             arrays.append(array._getvalue())
-            at += _WIDTH
         return target.make_tuple(builder, kinds, arrays)
 
     @intrinsic
-    def unpack(typing: Any, context: Any) -> Any:
-        return kinds(context), build
+    def unpack(typing: Any, context: Any, index: Any) -> Any:
+        return kinds(context, types.int64), build
 
     return unpack
 
 
-tables_of, arena_of, trie_of, room_of = map(_unpacker, range(len(PARTS)))
+tables_of, arena_of, trie_of, room_of = (_unpacker(kinds, _start(part)) for part, kinds in enumerate(PARTS))
+body_of = _unpacker(BODY_TYPE, 0)
+tail_of = _unpacker(TRIE_TYPE, _WIDTH * len(BODY_TYPE))
+
+
+def addresses(kinds: Any, arrays: Sequence[Any]) -> list[int]:
+    """What a context holds for these arrays. Raises ValueError for one that is not contiguous and of its kind."""
+    numbers = []
+    for kind, array in zip(kinds, arrays, strict=True):
+        if array.dtype != np.dtype(str(kind.dtype)) or array.ndim != kind.ndim or not array.flags.c_contiguous:
+            raise ValueError(f"a part of a context must be {kind}, not {array.dtype} [{array.ndim} axes]")
+        numbers += [array.ctypes.data, array.shape[0], array.shape[1] if array.ndim == 2 else 0]
+    return numbers
 
 
 class Context:
-    """numbers: int64, what compiled code takes. The arrays are kept alive here, and must be of the types of PARTS:
-    contiguous, of exactly these dtypes (ValueError)."""
+    """numbers: int64, what compiled code takes. The arrays are kept alive here."""
 
     def __init__(self) -> None:
         self.numbers = np.zeros(_start(len(PARTS)), np.int64)
         self._kept: list[Sequence[Any]] = [()] * len(PARTS)
 
     def put(self, part: int, arrays: Sequence[Any]) -> None:
-        for kind, array in zip(PARTS[part], arrays, strict=True):
-            if array.dtype != np.dtype(str(kind.dtype)) or array.ndim != kind.ndim or not array.flags.c_contiguous:
-                raise ValueError(f"a part of a context must be {kind}, not {array.dtype} [{array.ndim} axes]")
+        """Hands over the arrays of a part. Raises ValueError when they are not of the kinds of PARTS."""
+        found = addresses(PARTS[part], arrays)
         self._kept[part] = arrays
-        found = [(array.ctypes.data, array.shape[0], array.shape[1] if array.ndim == 2 else 0) for array in arrays]
-        at = _start(part)
-        self.numbers[at: at + _WIDTH * len(found)] = np.array(found, np.int64).reshape(-1)
+        self.numbers[_start(part): _start(part) + len(found)] = found

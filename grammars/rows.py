@@ -7,6 +7,7 @@ import threading
 import numpy as np
 import numpy.typing as npt
 
+from .digest import Digest
 from .errors import ConstraintTooLarge
 
 _FIRST_CAPACITY = 16
@@ -18,7 +19,7 @@ class Row:
 
     __slots__ = ("digest", "index", "pins", "used")
 
-    def __init__(self, index: int, digest: int) -> None:
+    def __init__(self, index: int, digest: bytes) -> None:
         self.index = index
         self.digest = digest
         self.pins = 0
@@ -37,7 +38,8 @@ class MaskTable:
         self.words = (vocabulary_size + 31) // 32
         self._limit = max(_FEWEST_ROWS, byte_budget // (4 * self.words))
         self._lock = threading.Lock()
-        self._rows: dict[int, Row] = {}
+        self._rows: dict[bytes, Row] = {}
+        self._digest = Digest(self.words)
         self._free: list[int] = []
         self._clock = 0
         self.generation = 0
@@ -45,7 +47,7 @@ class MaskTable:
         self.array: npt.NDArray[np.int32] = np.zeros((min(_FIRST_CAPACITY, self._limit), self.words), np.int32)
         self.version: npt.NDArray[np.int64] = np.zeros(len(self.array), np.int64)
         self.array[0] = _all_ones(vocabulary_size, self.words)
-        self.everything = Row(0, 0)
+        self.everything = Row(0, b"")
         self.everything.pins = 1
 
     def add(self, words: npt.NDArray[np.uint32]) -> Row:
@@ -53,18 +55,17 @@ class MaskTable:
 
         Raises ConstraintTooLarge when every row of the budget is pinned.
         """
-        digest = hash(words.tobytes())
         with self._lock:
+            digest = self._digest.of(words)
             row = self._rows.get(digest)
-            while row is not None and not np.array_equal(self.array[row.index], words.view(np.int32)):
-                digest += 1
-                row = self._rows.get(digest)
             if row is None:
                 row = Row(self._free_index(), digest)
                 self.array[row.index] = words.view(np.int32)
                 self.version[row.index] += 1
                 self._rows[digest] = row
-            self.pin(row)
+            row.pins += 1
+            self._clock += 1
+            row.used = self._clock
             return row
 
     def pin(self, row: Row) -> None:

@@ -370,7 +370,7 @@ def accept(context, count, token):  # type: ignore[no-untyped-def]
     Returns how many live (bits 0 to 19), whether a frame holds free keys (bit 20), and U (above); 0 for none. In
     trouble CROWDED or ARENA_FULL. The arena is as it was unless some live.
     """
-    tables, arena, room = tables_of(context), arena_of(context), room_of(context)
+    tables, arena, room = tables_of(context, 0), arena_of(context, 0), room_of(context, 0)
     threads, notes, counts = room[0], room[2], arena[7]
     nodes, keys, sets = counts[NODES], counts[KEYS], counts[SETS]
     count = advance(tables, arena, threads, count, room[3], room[4][token], room[4][token + 1], room[1], notes)
