@@ -23,6 +23,7 @@ from .body_walk import (
     WITH,
     arrange,
     borders,
+    broad,
     explore,
     scout,
     spell,
@@ -206,11 +207,15 @@ class Bodies:
         return self._direct[start]
 
     def _shared(self, start: int, after: Any) -> Body | None:
-        if borders(self._tables, start, min(after.size, 1)):
+        store, returning = self._store, min(after.size, 1)
+        if borders(self._tables, start, returning):
+            return None
+        if not broad(self._tables, self._trie, start, returning, store.worth // _SPARSE, store.room.stack):
+            self._sparse.add(start)
             return None
         order = np.zeros(_STATES + 1, np.int32)
-        code = self._store.room.code
-        length = int(spell(self._tables, start, min(after.size, 1), self._local, order, code))
+        code = store.room.code
+        length = int(spell(self._tables, start, returning, self._local, order, code))
         numbers = order[: order[-1]].copy()
         try:
             if length < 0:
@@ -222,15 +227,12 @@ class Bodies:
                 self._store.put(key, made)
         finally:
             self._local[numbers] = 0
-        if made is None:
-            self._sparse.add(start)
-            return None
-        return Body(made, numbers, *_NO_DIFFERENCE)
+        return None if made is None else Body(made, numbers, *_NO_DIFFERENCE)
 
     def _make(self, start: int, after: Any, numbers: Any) -> BodyRows | None:
         room = self._store.room
         if explore(self._tables, self._trie, start, -1, after, room.stack, room.found, room.cuts, room.exits,
-                   room.sizes) < self._store.worth // _SPARSE:
+                   room.sizes) < 0:
             return None
         found, exits = room.found[: room.sizes[0]], room.exits[: room.sizes[2]].copy()
         exits[:, FROM] = self._local[exits[:, FROM]] - 1

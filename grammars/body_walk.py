@@ -209,6 +209,23 @@ def hub_of(tables, state, likely, votes):  # type: ignore[no-untyped-def]
     return _i8(-1)
 
 
+@kernel(types.boolean(TABLES_TYPE, TRIE_TYPE, _i8, _i8, _i8, _i44))
+def broad(tables, trie, start, returning, least, stack):  # type: ignore[no-untyped-def]
+    """Whether the tokens that a body reads pass through `least` nodes at least. stack: as for explore."""
+    byte, depth, size = trie[0], trie[1], trie[2]
+    i, visited = 0, 0
+    stack[0, 0] = start
+    while i < byte.size and visited < least:
+        visited += 1
+        to = inside(tables, _i8(stack[depth[i] - 1, 0]), _i8(byte[i]))
+        if to < 0 or borders(tables, to >> 1, returning):
+            i += size[i]
+        else:
+            stack[depth[i], 0] = to >> 1
+            i += 1
+    return visited >= least
+
+
 @kernel(_i8(TABLES_TYPE, _i8s, _i8))
 def weigh(tables, nodes, state):  # type: ignore[no-untyped-def]
     """Nodes of the vocabulary below the first bytes that a state reads, itself or by a call. nodes: by byte class."""

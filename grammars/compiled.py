@@ -99,10 +99,11 @@ class CompiledGrammar:
         """The grammatical row: the shared mask, less the tokens that written keys forbid. Pinned."""
         mask = self._mask(explorer, configuration)
         configuration.safe = configuration.distance + mask.growth + self._reserve(explorer, configuration, mask) + 1
-        if not len(mask.marked):
+        doubtful = explorer.doubtful(configuration, mask.marked)
+        if not len(doubtful):
             return mask.row
         words = self.table.array[mask.row.index].view(np.uint32).copy()
-        if explorer.strike(configuration, words, mask.marked) == 0:
+        if explorer.strike(configuration, words, doubtful) == 0:
             return mask.row
         self.table.unpin(mask.row)
         return self.table.add(words)

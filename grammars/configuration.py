@@ -139,6 +139,7 @@ class Explorer:
         self._set_threads(_FIRST_BUFFER)
         self._bodies = Bodies(tables, self._context.numbers, vocabulary.bodies)
         self._suspects = Suspects(tables, vocabulary)
+        self._keys = self._longest = 0  # free keys looked at, bytes of the longest
         self._nodes = len(vocabulary.trie.byte)
         self._sliced: SlicedWalk | None = None
         if not (tables.states[:, KIND] >= DISTINCT).any():
@@ -160,7 +161,7 @@ class Explorer:
 
     def costs(self, configuration: Configuration) -> list[int]:
         """U of each thread, as if no free key had been written."""
-        if configuration.count == 1 and not configuration.used and not configuration.threads[0, OPEN]:
+        if configuration.count == 1 and not configuration.used and not _ONE.unpack(configuration.key)[OPEN]:
             return [configuration.distance]
         with self._lock:
             count = self._load(configuration.threads)
@@ -174,7 +175,11 @@ class Explorer:
     def longest_key(self) -> int:
         """Bytes of the longest free key written so far, at least."""
         kernel = self._arena.kernel
-        return int(kernel[3][: kernel[7][KEYS], 2].max())
+        count = int(kernel[7][KEYS])
+        if count > self._keys:
+            self._longest = max(self._longest, int(kernel[3][self._keys: count, 2].max()))
+            self._keys = count
+        return self._longest
 
     def advance(self, configuration: Configuration, token: int) -> Configuration | None:
         """Where a text token leads, None when it cannot be read. Remembered.
@@ -339,14 +344,17 @@ class Explorer:
                 self._context.numbers, self._load(threads), begin, end, NO_LIMIT, 1, 1, 1)))
             return bool(self._words.any())
 
-    def strike(self, configuration: Configuration, words: Any, marked: Any, limit: int = NO_LIMIT) -> int:
-        """Clears the bits of marked tokens that the free keys written forbid or that leave U > limit; returns how many.
+    def doubtful(self, configuration: Configuration, marked: Any) -> Any:
+        """Of the marked tokens those that the free keys written may forbid: not one that ends the first key of its
+        object."""
+        if not len(marked):
+            return marked
+        if configuration.used:
+            return self._suspects.among(marked, configuration.threads, self._arena.kernel)
+        return marked[marked[:, 1] >= 2]
 
-        A token that ends one key, the first of its object, is only looked at for the limit."""
-        least = 1 if configuration.used or limit < NO_LIMIT else 2
-        marked = marked[marked[:, 1] >= least] if len(marked) else marked
-        if least == 1 and limit == NO_LIMIT:
-            marked = self._suspects.among(marked, configuration.threads, self._arena.kernel)
+    def strike(self, configuration: Configuration, words: Any, marked: Any, limit: int = NO_LIMIT) -> int:
+        """Clears the bits of marked tokens that the free keys written forbid or that leave U > limit; returns how many."""
         if not len(marked):
             return 0
         tokens = [self._vocabulary.spelled[t] for t in marked[:, 0].tolist()]

@@ -22,6 +22,7 @@ REPORT = NOTES + 3
 LEAST = 64  # nodes of a subtree that pay for the list
 SLOTS = 24  # lists of one walk
 _BYTES = 8  # that must lead back
+COMMON = np.frombuffer(b"aeot AE01_.-\xc3\xe4\x80\xa0", np.uint8)
 DEAD, BACK, ELSEWHERE = 0, 1, 2  # what a byte does
 # columns of a stretch: its subtree's end, the node up to which something else goes on, its thread, the list, marks
 END, BUSY, AT, SLOT, MARKS = 0, 1, 2, 3, 4
@@ -46,7 +47,12 @@ def allow(trie, node, words, marked, marks, crossed):  # type: ignore[no-untyped
 
 @kernel(_i8(TABLES_TYPE, _i8))
 def _leading_back(tables, state):  # type: ignore[no-untyped-def]
-    """How many bytes lead from a state to itself, calls and returns aside."""
+    """How many bytes lead from a state to itself, calls and returns aside; 0 where none of the commonest does."""
+    common = False
+    for k in range(COMMON.size):
+        common = common or tables[1][state, tables[0][COMMON[k]]] == state
+    if not common:
+        return _i8(0)
     count = 0
     for byte in range(256):
         if tables[1][state, tables[0][byte]] == state:

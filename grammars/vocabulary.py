@@ -50,7 +50,7 @@ class Vocabulary:
         self.starts[len(self.spelled) + 1:] = self.starts[len(self.spelled)]
         self.trie: Trie = build_trie(self.spelled, ids, max(self.size, 1))
         self.slices = Slices(self.trie, self.words)
-        self.bodies = BodyStore(self.trie, self.tokens, self.words)
+        self.bodies = BodyStore(self.trie, self.spelled, self.words)
         self.node_of = self._nodes()
         self.single = self._single_bytes()
         self.stop_words = self._bits(self.stop)

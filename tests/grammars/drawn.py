@@ -53,7 +53,7 @@ def small_vocabulary(extra: Sequence[bytes], letters: bytes = LETTERS) -> Vocabu
     vocabulary = Vocabulary([*tokens, letters[:1], b""], special=(special,), stop=(special + 1,), encode=encode,
                             size=special + 5)
     # Bodies are for large vocabularies: here every state gets one, so that the references judge them too.
-    vocabulary.bodies = BodyStore(vocabulary.trie, vocabulary.tokens, vocabulary.words, worth=0, dense=2)
+    vocabulary.bodies = BodyStore(vocabulary.trie, vocabulary.spelled, vocabulary.words, worth=0, dense=2)
     return vocabulary
 
 

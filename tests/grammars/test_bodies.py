@@ -27,7 +27,7 @@ SCHEMAS = [
 def without_bodies(vocabulary: Vocabulary) -> Vocabulary:
     twin = Vocabulary.__new__(Vocabulary)
     twin.__dict__.update(vocabulary.__dict__)
-    twin.bodies = BodyStore(vocabulary.trie, vocabulary.tokens, vocabulary.words, worth=1 << 40)
+    twin.bodies = BodyStore(vocabulary.trie, vocabulary.spelled, vocabulary.words, worth=1 << 40)
     return twin
 
 
@@ -60,7 +60,7 @@ def test_two_grammars_share_what_their_strings_read():
 
 def test_the_store_forgets_what_was_used_longest_ago():
     vocabulary = small_vocabulary([b'xy'])
-    store = BodyStore(vocabulary.trie, vocabulary.tokens, vocabulary.words, byte_budget=10)
+    store = BodyStore(vocabulary.trie, vocabulary.spelled, vocabulary.words, byte_budget=10)
     for code in (b"first", b"second", b"third"):
         store.put(code, None)
     assert store.get(b"first") == (False, None)
