@@ -354,7 +354,7 @@ class Explorer:
         return marked[marked[:, 1] >= 2]
 
     def strike(self, configuration: Configuration, words: Any, marked: Any, limit: int = NO_LIMIT) -> int:
-        """Clears the bits of marked tokens that the free keys written forbid or that leave U > limit; returns how many."""
+        """Clears the bits of marked tokens that the keys written forbid or that leave U > limit; returns how many."""
         if not len(marked):
             return 0
         tokens = [self._vocabulary.spelled[t] for t in marked[:, 0].tolist()]
@@ -399,9 +399,3 @@ class Explorer:
         settle(self._tables, self._arena.kernel, self._threads, count)
         threads = self._threads[:count].copy()
         return Forced(text[:length].tobytes(), threads, bool(self.following(threads)))
-
-
-def states_of(configuration: Configuration) -> list[int]:
-    """The states of the running frames."""
-    return [int(thread[STATE]) for thread in configuration.threads]
-

@@ -10,9 +10,10 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from .configuration import Configuration, Explorer, states_of
+from .configuration import Configuration, Explorer
 from .ir import special
 from .rows import Row
+from .walk import STATE
 
 if TYPE_CHECKING:
     from .compiled import CompiledGrammar
@@ -71,6 +72,8 @@ class Matcher:
                 budget = None
             known = configuration.row
             if known is not None and known.index >= 0 and (budget is None or budget >= configuration.safe):
+                if known is self._pinned:
+                    return known.index
                 row = known
                 table.pin(row)
             else:
@@ -203,7 +206,8 @@ class Matcher:
                          if self._successor(configuration, specials[name]) is not None]
         if configuration.distance == 0:
             expected.append("the end")
-        places = list(dict.fromkeys(self._grammar.place(state) for state in states_of(configuration)))
+        states = configuration.threads[:, STATE].tolist()
+        places = list(dict.fromkeys(self._grammar.place(state) for state in states))
         return f"expected one of {', '.join(expected)} in {' or '.join(places)}"
 
     def close(self) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from collections.abc import Sequence
 
 import numpy as np
 import numpy.typing as npt
@@ -76,6 +77,10 @@ class MaskTable:
 
     def unpin(self, row: Row) -> None:
         row.pins -= 1
+
+    def gather(self, rows: Sequence[int], out: npt.NDArray[np.int32]) -> None:
+        """Copies the rows of a batch, by their ids, into out [len(rows), words]."""
+        np.take(self.array, rows, axis=0, out=out, mode="clip")
 
     @property
     def pinned(self) -> int:

@@ -12,8 +12,6 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 # The harness loads this file by path, in its own folder; its interpreter need not have us installed.
 sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "src"))
 
@@ -84,5 +82,5 @@ class Engine(EngineBase):  # type: ignore[misc]
         return sum(array.nbytes for array in compiled.tables)
 
     def batch_fill(self, matchers: Sequence[Matcher], mask: Any) -> None:
-        rows = [matcher.walker.row(None) for matcher in matchers]
-        np.take(self.table.array, rows, axis=0, out=mask, mode="clip")
+        rows = [matcher.walker.row(None) for matcher in matchers]  # first: it may replace the table's array
+        self.table.gather(rows, mask)

@@ -4,7 +4,7 @@
 
 GRAMMAR.json: {"source": {"ebnf": ..., "lark": ...}, "tests": [{"valid": true, "data": text}]}. For each grammar and
 dialect: the verdict on its texts, the time to compile, and microseconds of masks (overlays of laws 4 and 5 off), first
-pass (cold) and second (warm), and of accepting a token; one text of one row each.
+pass (cold) and second (warm), and of accepting a token. Writes bench/results/grammars.cfg.json.
 """
 
 from __future__ import annotations
@@ -24,6 +24,7 @@ from espalier.grammars.matcher import TokenRejected
 from espalier.grammars.rows import MaskTable
 from espalier.grammars.vocabulary import Vocabulary
 
+from ..report import Measure, save
 from .mask_times import byte_level_vocabulary
 
 DIALECTS = {"ebnf": Gbnf, "lark": Lark}
@@ -54,7 +55,7 @@ def times(grammar: CompiledGrammar, ids: list[int]) -> tuple[list[float], list[f
     return masks, steps
 
 
-def measure(source: str, dialect: str, tests: list[Any], vocabulary: Vocabulary) -> str:
+def measure(name: str, source: str, dialect: str, tests: list[Any], vocabulary: Vocabulary) -> list[Measure]:
     start = time.thread_time_ns()
     compiled = compile_constraint(DIALECTS[dialect](source))
     middle = time.thread_time_ns()
@@ -64,23 +65,26 @@ def measure(source: str, dialect: str, tests: list[Any], vocabulary: Vocabulary)
     grammar = CompiledGrammar(compiled, vocabulary, MaskTable(vocabulary.size))  # nothing remembered
     texts = [vocabulary.encode(test["data"]) for test in tests if test["valid"]]
     cold, warm = ([times(grammar, ids) for ids in texts] for _ in range(2))
-    cells = [f"{right}/{len(tests)} right", f"compile {(middle - start) / 1e6:6.1f} + {(end - middle) / 1e6:5.1f} ms",
-             f"{len(compiled.rules)} rules {sum(rule.states for rule in compiled.rules)} states"]
-    for name, runs, part in (("cold", cold, 0), ("warm", warm, 0), ("accept", warm, 1)):
-        p50, p99 = np.percentile([t for run in runs for t in run[part]], [50, 99])
-        most = max(t for run in runs for t in run[part])
-        cells.append(f"{name} us p50 {p50:6.2f} p99 {p99:7.1f} max {most:7.1f}")
-    return " | ".join(cells)
+    rows = [Measure(f"{name}, texts right of {len(tests)}", "", right),
+            Measure(f"{name}, compile", "ms", (middle - start) / 1e6),
+            Measure(f"{name}, bind to the vocabulary", "ms", (end - middle) / 1e6)]
+    for what, runs, part in (("mask cold", cold, 0), ("mask warm", warm, 0), ("accept", warm, 1)):
+        taken = [t for run in runs for t in run[part]]
+        for quantile, value in zip(("p50", "p99", "max"), np.percentile(taken, [50, 99, 100]), strict=True):
+            rows.append(Measure(f"{name}, {what} {quantile}", "us", float(value)))
+    return rows
 
 
 def main(arguments: list[str]) -> None:
     vocabulary = byte_level_vocabulary(arguments[0])
+    rows: list[Measure] = []
     for path in map(Path, arguments[1:]):
         case = json.loads(path.read_text(encoding="utf-8"))
         for dialect in DIALECTS:
             if dialect in case["source"]:
-                line = measure(case["source"][dialect], dialect, case["tests"], vocabulary)
-                print(f"{path.stem:12} {dialect:5} {line}")
+                name = f"{path.stem.removeprefix('cfg_')} {dialect}"
+                rows += measure(name, case["source"][dialect], dialect, case["tests"], vocabulary)
+    save("grammars.cfg", rows)
 
 
 if __name__ == "__main__":

@@ -99,3 +99,18 @@ def test_a_matcher_pins_the_row_of_its_place_only():
     matcher.row(None)
     matcher.rollback(1)
     assert compiled.table.pinned == 0
+
+
+def test_a_batch_is_gathered_row_by_row():
+    table = MaskTable(70)
+    rows = [table.add(_words(table, k)).index for k in (3, 69, 3)]
+    out = np.zeros((3, table.words), np.int32)
+    table.gather(rows, out)
+    assert (out.view(np.uint32) == [_words(table, k) for k in (3, 69, 3)]).all()
+
+
+@pytest.mark.parametrize("size", [31, 32, 33, 96, 97])
+def test_names_of_rows_differ_by_any_bit(size):
+    table = MaskTable(size)
+    rows = {table.add(_words(table, *bits)).index for bits in [(), *((k,) for k in range(size))]}
+    assert len(rows) == size + 1
