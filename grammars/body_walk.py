@@ -27,7 +27,9 @@ from .tables import (
     DISTINCT,
     FINAL,
     KIND,
+    LOOP,
     LOOSE,
+    NO_LOOP,
     RULE,
     TABLES_TYPE,
     TIGHT,
@@ -117,6 +119,34 @@ def spell(tables, start, returning, local, order, code):  # type: ignore[no-unty
     return _i8(length)
 
 
+@kernel(types.boolean(_i44, _i8s, _i8, _i8, _i8, _i8))
+def _exit(exits, sizes, at, way, state, counts):  # type: ignore[no-untyped-def]
+    """Adds an exit; False without room."""
+    if sizes[2] >= exits.shape[0]:
+        return False
+    row = exits[sizes[2]]
+    row[AT], row[WITH], row[FROM], row[TAKEN] = at, way, state, counts
+    sizes[2] += 1
+    return True
+
+
+@kernel(types.boolean(TRIE_TYPE, _i8, _i8, _i8, _i8, _i44, _i8s))
+def _find(trie, begin, end, state, counts, found, sizes):  # type: ignore[no-untyped-def]
+    """Adds the tokens of the nodes [begin, end), a subtree of plain bytes, as ending in `state`. counts: at its first
+    node; -1 - counts where each further byte counts too. False without room."""
+    depth, token = trie[1], trie[3]
+    each = 1 if counts < 0 else 0
+    first = -1 - counts if counts < 0 else counts
+    for i in range(begin, end):
+        if token[i] >= 0:
+            if sizes[0] >= found.shape[0]:
+                return False
+            row = found[sizes[0]]
+            row[TOKEN], row[END], row[COUNTS] = token[i], state, first + each * (depth[i] - depth[begin])
+            sizes[0] += 1
+    return True
+
+
 @kernel(_i8(TABLES_TYPE, TRIE_TYPE, _i8, _i8, _u1, _i44, _i44, _i44, _i44, _i8s))
 def explore(tables, trie, start, hub, after, stack, found, cuts, exits, sizes):  # type: ignore[no-untyped-def]
     """What the tokens do from `start`, where it is not what they do from `hub` (-1: everywhere).
@@ -126,7 +156,7 @@ def explore(tables, trie, start, hub, after, stack, found, cuts, exits, sizes): 
     found[:sizes[0]]: (token, state, counts) of those that stay inside. cuts[:sizes[1]]: trie nodes [low, high) at
     which the hub's own tokens and exits do not count. exits[:sizes[2]]. Returns the nodes visited, -1 without room.
     """
-    byte, depth, size, token = trie[0], trie[1], trie[2], trie[3]
+    byte, depth, size, token, plain = trie[0], trie[1], trie[2], trie[3], trie[5]
     stack[0, 0], stack[0, 1], stack[0, 2], stack[0, 3] = start, 0, hub, 0
     sizes[0], sizes[1], sizes[2] = 0, 0, 0
     i, visited, returning = 0, 0, _i8(min(after.size, 1))
@@ -137,15 +167,17 @@ def explore(tables, trie, start, hub, after, stack, found, cuts, exits, sizes): 
         to, beside = inside(tables, _i8(state), _i8(byte[i])), _i8(DEAD)
         if other >= 0:
             beside = inside(tables, _i8(other), _i8(byte[i]))
+        elif plain[i] == 1 and returning == 0 and to >> 1 == state and tables[2][state, LOOP] != NO_LOOP:
+            if not _find(trie, _i8(i), i + size[i], _i8(state), -2 - counts if to & 1 else counts, found, sizes):
+                return _i8(-1)
+            i += size[i]
+            continue
         if to >= 0 and to == beside and counts == others:
             i += size[i]
             continue
-        if returning == 1 and after[byte[i]] == 1 and tables[2][state, FINAL] == 1:
-            if sizes[2] >= exits.shape[0]:
-                return _i8(-1)
-            exits[sizes[2], AT], exits[sizes[2], WITH] = i, RETURNED
-            exits[sizes[2], FROM], exits[sizes[2], TAKEN] = state, counts
-            sizes[2] += 1
+        if (returning == 1 and after[byte[i]] == 1 and tables[2][state, FINAL] == 1
+                and not _exit(exits, sizes, _i8(i), _i8(RETURNED), _i8(state), _i8(counts))):
+            return _i8(-1)
         target, within = _i8(-1), False
         if to >= 0:
             target = to >> 1
@@ -156,30 +188,22 @@ def explore(tables, trie, start, hub, after, stack, found, cuts, exits, sizes): 
             deeper = within and beside >= 0 and not borders(tables, beside >> 1, returning)
             if sizes[1] >= cuts.shape[0]:
                 return _i8(-1)
-            cuts[sizes[1], 0] = i
-            cuts[sizes[1], 1] = i + 1 if deeper else i + size[i]
+            cuts[sizes[1], 0], cuts[sizes[1], 1] = i, i + 1 if deeper else i + size[i]
             sizes[1] += 1
             if deeper:
                 other = beside >> 1
                 others += beside & 1
-        if to == DEAD:
-            i += size[i]
-            continue
-        if target >= 0 and token[i] >= 0:
-            if sizes[0] >= found.shape[0]:
-                return _i8(-1)
-            found[sizes[0], TOKEN], found[sizes[0], END], found[sizes[0], COUNTS] = token[i], target, counts
-            sizes[0] += 1
-        if within:
+        if to != DEAD and target >= 0 and token[i] >= 0 and not _find(
+                trie, _i8(i), _i8(i + 1), target, _i8(counts), found, sizes):
+            return _i8(-1)
+        if to != DEAD and within:
             stack[d, 0], stack[d, 1], stack[d, 2], stack[d, 3] = target, counts, other, others
             i += 1
             continue
-        if target < 0 or size[i] > 1:
-            if sizes[2] >= exits.shape[0]:
+        if to != DEAD and (target < 0 or size[i] > 1):
+            way, leaving = (BEFORE, _i8(state)) if target < 0 else (AFTER, target)
+            if not _exit(exits, sizes, _i8(i), _i8(way), leaving, _i8(counts)):
                 return _i8(-1)
-            exits[sizes[2], AT], exits[sizes[2], WITH] = i, BEFORE if target < 0 else AFTER
-            exits[sizes[2], FROM], exits[sizes[2], TAKEN] = state if target < 0 else target, counts
-            sizes[2] += 1
         i += size[i]
     return _i8(visited)
 

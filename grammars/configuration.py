@@ -292,8 +292,7 @@ class Explorer:
         context = self._context.numbers
         if body is None:
             return int(read_threads(context, 1, 0, self._nodes, limit, exact, 0, 1))
-        return int(read_body(context, body.rows.context, body.numbers, body.cut, body.found, body.exits, limit, exact,
-                             1))
+        return int(read_body(context, body.rows.context, body.numbers, *body[2:], limit, exact, 1))
 
     def _below(self, node: int) -> int:
         """The state of the frame that a stack node returns to, -1 for the bottom."""
@@ -308,14 +307,12 @@ class Explorer:
             self._make_room(full=found == ARENA_FULL)
 
     def _read(self, threads: Any, bodies: list[Body | None], limit: int, exact: int) -> int:
-        """The bodies of the threads that have one, then one walk of all others. Returns trie nodes visited, CROWDED,
-        ARENA_FULL."""
+        """The bodies of the threads that have one, then one walk of all others. Returns what read_body does."""
         visited, fresh, context = 0, 1, self._context.numbers
         for k, body in enumerate(bodies):
             if body is not None:
                 self._threads[0] = threads[k]
-                found = int(read_body(context, body.rows.context, body.numbers, body.cut, body.found, body.exits, limit,
-                                      exact, fresh))
+                found = int(read_body(context, body.rows.context, body.numbers, *body[2:], limit, exact, fresh))
                 if found < 0:
                     return found
                 visited, fresh = visited + found, 0
