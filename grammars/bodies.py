@@ -11,6 +11,7 @@ import numpy as np
 
 from .body_walk import (
     ALONE,
+    AT,
     BEGIN,
     BIG,
     COUNTS,
@@ -41,7 +42,8 @@ _WORTH = 1 << 14  # nodes of the vocabulary that a walk may come to, from which 
 _SPARSE = 4  # a body of fewer nodes than that part of them is left to the walk
 _DENSE = 256  # tokens from which on a group is kept as a row
 _NOTHING = np.zeros(0, np.uint8)
-_NO_DIFFERENCE = (np.zeros(0, np.int32), np.zeros((0, 3), np.int32), np.zeros((0, 4), np.int32))  # cut, found, exits
+_NO_DIFFERENCE = (np.zeros(0, np.int32), np.zeros((0, 3), np.int32))  # cut, found
+_LARGE = 256  # nodes behind an exit from which on it is no part of a tail
 _LIKELY = np.frombuffer(PLAIN_BYTES, np.uint8).copy()
 _NEAR = 1 << 14  # tokens, and cuts, by which a state may differ from that body
 
@@ -51,6 +53,7 @@ class BodyRows(NamedTuple):
 
     rows: uint32 [n, words]; full: [words] all groups. tails: the ways to leave, their columns as in composing.py,
     states local too; ids: their tokens, and the counts each took before; tries: of what follows the place of leaving.
+    exits: the ways to leave, local too, before so much of the vocabulary that it is walked there.
     context: the addresses of all of it.
     """
 
@@ -61,6 +64,7 @@ class BodyRows(NamedTuple):
     tails: Any
     ids: Any
     tries: tuple[Trie, ...]
+    exits: Any
     context: Any
 
     @property
@@ -227,7 +231,11 @@ class Bodies:
                 self._store.put(key, made)
         finally:
             self._local[numbers] = 0
-        return None if made is None else Body(made, numbers, *_NO_DIFFERENCE)
+        if made is None:
+            return None
+        exits = made.exits.copy()
+        exits[:, FROM] = numbers[exits[:, FROM]]
+        return Body(made, numbers, *_NO_DIFFERENCE, exits)
 
     def _make(self, start: int, after: Any, numbers: Any) -> BodyRows | None:
         room = self._store.room
@@ -236,6 +244,8 @@ class Bodies:
             return None
         found, exits = room.found[: room.sizes[0]], room.exits[: room.sizes[2]].copy()
         exits[:, FROM] = self._local[exits[:, FROM]] - 1
+        large = self._store.trie.size[exits[:, AT]] > _LARGE
+        direct, exits = exits[large], exits[~large]
         behind = int(tokens_behind(self._trie, exits, room.behind))
         if behind < 0:
             return None
@@ -261,7 +271,7 @@ class Bodies:
         numbers_of = addresses(BODY_TYPE, arrays)
         for trie in tries:
             numbers_of += addresses(TRIE_TYPE, trie)
-        return BodyRows(*arrays, tries, np.array(numbers_of, np.int64))
+        return BodyRows(*arrays, tries, direct, np.array(numbers_of, np.int64))
 
     def _beside(self, state: int, hub: int, base: Body) -> Body | None:
         """The body of a state by its difference from that of a hub; None when they differ too much."""
@@ -273,12 +283,17 @@ class Bodies:
         total = int(tokens_in(self._trie, room.cuts, int(room.sizes[1]), room.tokens))
         if total < 0:
             return None
-        found, exits = near[: room.sizes[0]].copy(), room.exits[: room.sizes[2]].copy()
-        return Body(base.rows, base.numbers, room.tokens[:total].copy(), found, exits)
+        found, cuts, exits = (
+            array[:n].copy() for array, n in zip((near, room.cuts, room.exits), room.sizes, strict=True))
+        last = np.searchsorted(cuts[:, 0], base.exits[:, AT], "right") - 1
+        kept = base.exits[(last < 0) | (base.exits[:, AT] >= cuts[last, 1])] if len(cuts) else base.exits
+        return Body(base.rows, base.numbers, room.tokens[:total].copy(), found, np.concatenate([kept, exits]))
 
 
 def _tails(exits: Any, behind: Any, tokens: Sequence[bytes]) -> tuple[Any, Any, tuple[Trie, ...]]:
     """(tails, ids, tries) of a body with these exits and the tokens behind them (tokens_behind)."""
+    if not len(behind):
+        return np.zeros((0, 6), np.int32), np.zeros((0, 2), np.int32), ()
     ways, way_of = np.unique(exits[:, [WITH, FROM]], axis=0, return_inverse=True)
     way = way_of.reshape(-1)[behind[:, 2]]
     order = np.argsort(way, kind="stable")
