@@ -245,7 +245,8 @@ def _cut(
         items = tl.sum((tiles * pieces).to(tl.int64) << tl.where(wide, 32, 0), 0)
         fits = (total <= parts) & ((items & 0xFFFFFFFF) <= most_narrow) & ((items >> 32) <= most_wide)
         again = (fits == 0) & (tl.minimum(narrow, broad) <= longest_row)
-        narrow, broad = tl.minimum(narrow * 2, 1 << 30), tl.minimum(broad * 2, 1 << 30)
+        # Twice, and never past items.WHOLE, which twice would not be a number.
+        narrow, broad = tl.minimum(narrow, 1 << 29) * 2, tl.minimum(broad, 1 << 29) * 2
     bounds = tl.minimum(used_narrow, longest_row), tl.minimum(used_broad, longest_row)
     return pieces, above, size, total, items, fits, bounds
 

@@ -96,6 +96,15 @@ def test_every_token_meets_every_visible_slot_once(trees: list[Node], cut: Cut) 
             assert all(seen[token, slot] for slot in range(low, last + 1)), (row, token)
 
 
+def test_one_bin_is_cut_more_coarsely_where_the_other_is_whole() -> None:
+    forest = Forest.of([Node(17), Node(1300, tokens=40)], page=16)
+    cut = Cut(groups=1, kv_heads=1, least=1, most=400, wide=64, exact=True, parts=90)
+    args = forest.rows, forest.segments, cut, 41
+    code, part_begin, *_ = ours = planned(*args, plan_items.on_device)
+    assert ours == planned(*args, plan_items.reference)
+    assert (code, part_begin[-1]) == (0, 80)  # type: ignore[index]
+
+
 def test_where_parts_have_no_room_nothing_is_planned() -> None:
     forest = Forest.of([Node(64, (Node(16), Node(16)))], page=16)
     cut = Cut(groups=1, kv_heads=1, least=1, parts=3)
