@@ -21,6 +21,7 @@ from .tables import (
     EDGES_END,
     FAR,
     KIND,
+    LISTED,
     LOW,
     MEMBERS,
     PLAIN,
@@ -51,6 +52,25 @@ def _open_new_key(tables, arena, rule, keys, low):  # type: ignore[no-untyped-de
     return cost
 
 
+@kernel(_i8(TABLES_TYPE, ARENA_TYPE, _i8, _i8, _i8))
+def _next_item(tables, arena, state, keys, low):  # type: ignore[no-untyped-def]
+    """Bytes to the end of a list that must go on, from a state between items: one way leads to the next. Those behind
+    it are counted at a price that one of them has whatever was written (item_costs.py)."""
+    go, edges, length = tables[1], tables[5], 0
+    while True:
+        entry = _i8(-1)
+        for byte in range(256):
+            if go[state, tables[0][byte]] != -1 and tables[9][byte] == 1:
+                entry = _i8(go[state, tables[0][byte]])
+        if entry == -1:
+            return _i8(_FAR)
+        length += 1
+        if entry <= -2:
+            rest = new_key(tables, arena, _i8(edges[-2 - entry, 1]), _i8(1), keys, low)
+            return min(_i8(_FAR), length + rest)
+        state = entry
+
+
 @kernel(_i8(TABLES_TYPE, ARENA_TYPE, _i8, _i8, _i8, _i8))
 def remaining(tables, arena, state, register, key, exact):  # type: ignore[no-untyped-def]
     """Bytes that the frame in (state, register) needs to its end; FAR or more when it cannot.
@@ -72,4 +92,6 @@ def remaining(tables, arena, state, register, key, exact):  # type: ignore[no-un
     way = _i8(tables[7][base + low + 2])
     if way >= _FAR:
         return alone
-    return min(alone, way + _open_new_key(tables, arena, rule, register - low, low))
+    if tables[3][rule, LISTED] == 0:
+        return min(alone, way + _open_new_key(tables, arena, rule, register - low, low))
+    return alone if alone < _FAR else _next_item(tables, arena, state, register - low, low)

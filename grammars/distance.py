@@ -32,7 +32,8 @@ from .flat import (
     SOURCE,
     TARGET,
 )
-from .ir import CLOSE_KEY, KEY, NOTHING, OPEN_KEY, Grammar
+from .ir import CLOSE_KEY, KEY, NEXT_KEY, NOTHING, OPEN_KEY, Grammar
+from .item_costs import surplus
 from .jit import kernel
 from .member_costs import MembersProblem
 from .tables import (
@@ -45,6 +46,7 @@ from .tables import (
     NEXT,
     PLATEAU,
     START,
+    SURPLUS,
     TABLES_TYPE,
     Layout,
     Tables,
@@ -88,7 +90,7 @@ def _next_column(kind, action, column, bounds, following):  # type: ignore[no-un
     if action >= KEY:
         j = action - KEY
         return j + 1 if column <= j and after >= j else _i8(-1)
-    if action == OPEN_KEY:
+    if action in (OPEN_KEY, NEXT_KEY):
         return _i8(low) if column <= low and after >= low else _i8(-1)
     return column
 
@@ -98,7 +100,7 @@ def _through(rows, e, distance, states, kind, column, bounds, following):  # typ
     """The cost of a row in a column, from its target on included."""
     target, action, cost = rows[e, 1], rows[e, 2], rows[e, 3]
     low = bounds[LOW]
-    if kind == DISTINCT and column == low + 2 and action == OPEN_KEY:
+    if kind == DISTINCT and column == low + 2 and action in (OPEN_KEY, NEXT_KEY):
         return _i8(cost)
     after = _next_column(kind, action, column, bounds, following)
     if after < 0 or cost >= FAR:
@@ -210,12 +212,14 @@ def _callees_first(calls, calls_of, start, order, stack, seen):  # type: ignore[
     return _i8(count)
 
 
-def _rows(layout: Layout, available: Any) -> _Rows:
-    """available: uint8 [256], bytes that are tokens of their own."""
+def _rows(layout: Layout, available: Any, surplus: Any) -> _Rows:
+    """available: uint8 [256], bytes that are tokens of their own. surplus: by rule, the price of NEXT_KEY beside its
+    byte."""
     flat, offsets = layout.flat, layout.starts
     reach = np.concatenate([[0], np.cumsum(available, dtype=np.int64)])
     edges, calls = flat.edges, flat.calls
     costs = np.where(reach[edges[:, BYTE_HIGH] + 1] > reach[edges[:, BYTE_LOW]], 1, FAR)
+    costs = np.minimum(costs + np.where(edges[:, ACTION] == NEXT_KEY, surplus[edges[:, OWNER]], 0), FAR)
     by_byte = np.stack([offsets[edges[:, OWNER]] + edges[:, SOURCE], offsets[edges[:, OWNER]] + edges[:, TARGET],
                         edges[:, ACTION], costs], axis=1)
     by_call = np.stack([offsets[calls[:, OWNER]] + calls[:, SOURCE], offsets[calls[:, OWNER]] + calls[:, CALL_TARGET],
@@ -239,7 +243,9 @@ def _rows(layout: Layout, available: Any) -> _Rows:
 def _fill(tables: Tables, grammar: Grammar, layout: Layout, available: Any) -> int:
     """Solves all rules; returns the start rule's cost, FAR when it cannot finish."""
     tables.distance[:] = FAR
-    arrays, count = _rows(layout, available), len(layout.rules)
+    for index in np.unique(layout.flat.edges[layout.flat.edges[:, ACTION] == NEXT_KEY, OWNER]).tolist():
+        tables.rules[index, SURPLUS] = surplus(layout.rules[index], available)
+    arrays, count = _rows(layout, available, tables.rules[:, SURPLUS]), len(layout.rules)
     order, stack = np.empty(count, np.int32), np.empty(2 * (count + len(arrays.calls)) + 2, np.int32)
     _callees_first(arrays.calls, arrays.calls_of, grammar.start, order, stack, np.zeros(count, np.uint8))
     queue, waits = np.empty(layout.states, np.int32), np.zeros(layout.states, np.uint8)

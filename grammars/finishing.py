@@ -6,7 +6,7 @@ import numpy as np
 from numba import types
 
 from .flat import COUNTER, DISTINCT, MEMBERS
-from .ir import CLOSE_KEY, COUNT, KEY, OPEN_KEY
+from .ir import CLOSE_KEY, COUNT, KEY, NEXT_KEY, OPEN_KEY
 from .jit import kernel
 from .member_keys import INSIDE
 from .tables import (
@@ -136,7 +136,7 @@ def _mark_tight(tables, seen, queue):  # type: ignore[no-untyped-def]
             continue
         tail = 0
         for e in range(rules[rule, EDGES], rules[rule, EDGES_END]):
-            if edges[e, 2] == OPEN_KEY and seen[edges[e, 1]] == 0:
+            if edges[e, 2] in (OPEN_KEY, NEXT_KEY) and seen[edges[e, 1]] == 0:
                 seen[edges[e, 1]] = 1
                 queue[tail] = edges[e, 1]
                 tail += 1
@@ -155,7 +155,8 @@ def _mark_tight(tables, seen, queue):  # type: ignore[no-untyped-def]
                 target = go[state, c]
                 if target <= -2:
                     action = edges[-2 - target, 2]
-                    target = -1 if action == CLOSE_KEY or action >= KEY else edges[-2 - target, 1]
+                    ends = action in (CLOSE_KEY, NEXT_KEY) or action >= KEY
+                    target = -1 if ends else edges[-2 - target, 1]
                 if target >= 0:
                     ways += 1
                     if seen[target] == 0:

@@ -28,6 +28,7 @@ OPEN_KEY = 2  # a free key begins: the edge of its opening quote
 CLOSE_KEY = 3  # a free key ends: the edge of its closing quote; blocked when the object has that key already
 WRITTEN = 4  # a property is complete: the call of its value
 MEET = 5  # as WRITTEN, and its value meets the demand of the object
+NEXT_KEY = 6  # a list goes on: the open key, if there is one, ends as by CLOSE_KEY, and the next begins
 KEY = 16
 
 
@@ -47,11 +48,14 @@ class Order(msgspec.Struct, frozen=True, tag="order"):
     `distinct`: the frame also remembers its free keys (the bytes between the edges OPEN_KEY and CLOSE_KEY, exclusive),
     and CLOSE_KEY is blocked for one that was written before. Free keys have one spelling each, or, where they are
     `decoded`, any of JSON's, and count as the same when they mean the same.
+    A list of different items is an Order too: its items are the free keys, each behind the first begins with NEXT_KEY,
+    and `least` is how many it must have (its states count them); None: an object.
     """
 
     required: tuple[bool, ...]
     distinct: bool
     decoded: bool = False
+    least: int | None = None
 
 
 class Members(msgspec.Struct, frozen=True, tag="members"):

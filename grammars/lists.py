@@ -8,18 +8,15 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from .build import RuleBuilder
-from .errors import ConstraintTooLarge
-from .ir import CLOSE_KEY, COUNT, OPEN_KEY, Counter, Order, Rule
-from .plan import Different, ItemMachine, ListPlan, ValuePlan
+from .different import DifferentItems
+from .ir import COUNT, Counter, Rule
+from .plan import ItemMachine, ListPlan, ValuePlan
 
 if TYPE_CHECKING:
     from .emit import Emitter
 
 # Up to here numbers of items are told apart by states; beyond, a register counts.
 _UNROLLED = 64
-# States for different strings: what is spent gladly, and the most.
-_COUNTED = 2_000
-_MAX_COUNTED = 40_000
 
 
 class ListEmitter:
@@ -41,41 +38,8 @@ class ListEmitter:
         if self._plan.machine is not None:
             return self._counted(self._plan.machine)
         if self._plan.different is not None:
-            return self._different(self._plan.different)
+            return DifferentItems(self._emitter, self._builder, self._plan, self._plan.different, self._depth).rule()
         return self._unique() if self._plan.unique else self._plain()
-
-    def _different(self, different: Different) -> Rule:
-        """Strings that the register remembers, as it does free keys. States count them where their number matters."""
-        builder, plan, layout = self._builder, self._plan, self._layout
-        body = self._emitter.text(different.text)
-        most = plan.most
-        if most is not None and most == different.count and most * len(body.dfa.edges) > _COUNTED:
-            most = None  # that they run out, the register knows
-        cap = plan.least if most is None else most
-        if (cap + 1) * len(body.dfa.edges) > _MAX_COUNTED:
-            raise ConstraintTooLarge(f"{cap} different strings need more than {_MAX_COUNTED} states to count",
-                                     keyword="uniqueItems", where=plan.pointer, fix="Use smaller bounds.")
-        end = builder.state()
-        builder.final(end)
-        opened = builder.text(0, b"[")
-        if plan.least == 0:
-            builder.text(opened, b"]", end)
-        first = builder.text(opened, layout.inside.encode()) if layout.inside else opened
-        before = [builder.state() for _ in range(cap + 1)]
-        after = [builder.state() for _ in range(cap + 1)]
-        for count in range(cap + 1):
-            if count >= plan.least:
-                builder.text(after[count], layout.outside.encode() + b"]", end)
-            if most is not None and count == most:
-                continue
-            builder.text(after[count], layout.comma.encode(), before[count])
-            inside = builder.state()
-            for source in (first, before[0]) if count == 0 else (before[count],):
-                builder.edge(source, 0x22, 0x22, inside, OPEN_KEY)
-            numbers = builder.graft(body.dfa, inside)
-            for state in body.dfa.finals:
-                builder.edge(numbers[state], 0x22, 0x22, after[min(count + 1, cap)], CLOSE_KEY)
-        return builder.finish(Order((), True, self._emitter.writing.spelling == "any"))
 
     def _counted(self, machine: ItemMachine) -> Rule:
         """The items of a machine: a state before an item and one after it for each of its states."""

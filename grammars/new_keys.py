@@ -5,7 +5,7 @@ from __future__ import annotations
 from numba import types
 
 from .arena import ARENA_TYPE, find_pair
-from .ir import CLOSE_KEY, KEY
+from .ir import CLOSE_KEY, KEY, NEXT_KEY
 from .jit import kernel
 from .key_text import PENDING
 from .tables import (
@@ -19,6 +19,8 @@ from .tables import (
     MEETS,
     MEMBERS,
     OTHER,
+    RULE,
+    SURPLUS,
     TABLES_TYPE,
     contains,
 )
@@ -69,9 +71,10 @@ def _leave(tables, arena, state, key, keys, low):  # type: ignore[no-untyped-def
         if entry <= -2:
             target = edges[-2 - entry, 1]
             action = edges[-2 - entry, 2]
-            if action == CLOSE_KEY and not used:
-                best = min(best, 1 + _after_key(tables, target, low))
-            if action == CLOSE_KEY or action >= KEY:
+            if action in (CLOSE_KEY, NEXT_KEY) and not used:
+                more = tables[3][tables[2][state, RULE], SURPLUS] if action == NEXT_KEY else 0
+                best = min(best, 1 + more + _after_key(tables, target, low))
+            if action in (CLOSE_KEY, NEXT_KEY) or action >= KEY:
                 continue
         cost = 1 + distance[states[target, BASE] + low]
         if cost < best:
@@ -119,7 +122,7 @@ def new_key(tables, arena, state, key, keys, low):  # type: ignore[no-untyped-de
                 entry = go[here, classes[pairs[at, 1]]]
                 if entry <= -2:
                     action = edges[-2 - entry, 2]
-                    entry = edges[-2 - entry, 1] if action != CLOSE_KEY and action < KEY else -1
+                    entry = -1 if action in (CLOSE_KEY, NEXT_KEY) or action >= KEY else edges[-2 - entry, 1]
                 if entry == -1 or single[pairs[at, 1]] == 0:
                     break
                 here = _i8(entry)

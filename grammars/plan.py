@@ -56,17 +56,18 @@ class ItemMachine:
 
 @dataclass(frozen=True, slots=True)
 class Different:
-    """Strings of which each may stand once in a list, as characters. count: how many there are, None for too many to
-    run out of."""
+    """Values of which each may stand once in a list. text: the strings, as characters; others: numbers and words, as
+    bytes, None when all are strings. count: how many values there are, None for too many to run out of."""
 
     text: Dfa
+    others: Dfa | None
     count: int | None
 
 
 @dataclass(slots=True, eq=False)
 class ListPlan:
     """prefix: the first items; rest: the others. most None: without end. unique: the pointer of uniqueItems.
-    different: with unique, when the items are strings. machine: where position alone does not say what may stand next;
+    different: with unique, when the items are scalars. machine: where position alone does not say what may stand next;
     then it says everything."""
 
     pointer: str

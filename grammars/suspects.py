@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from .ir import CLOSE_KEY, KEY
+from .ir import CLOSE_KEY, KEY, NEXT_KEY
 from .key_text import PENDING
 from .tables import DECODED, DISTINCT, KIND, LOW, RULE, TIGHT, Tables
 from .trie import find_node
@@ -59,7 +59,8 @@ class Suspects:
         if self._ending is None:
             trie, classes = self._vocabulary.trie, self._tables.classes
             actions = self._tables.edges[:, 2]
-            ending = np.isin(classes, self._tables.edges[(actions == CLOSE_KEY) | (actions >= KEY), 3])
+            ends = np.isin(actions, (CLOSE_KEY, NEXT_KEY)) | (actions >= KEY)
+            ending = np.isin(classes, self._tables.edges[ends, 3])
             self._ending = self._on_the_way(ending[trie.byte])
         return self._ending
 

@@ -42,7 +42,8 @@ LOW, PLATEAU, HIGH, NEXT, START, EDGES, EDGES_END, TIGHT, WIDEST = 0, 1, 2, 3, 4
 # more property, of the closing bracket, of comma and quote; the state before a key, whether there are free keys, and a
 # demand
 FIRST, SIZE, NEEDED, OWED, LEAST, MOST, FILLER, ENDING, COMMA, KEYS_AT, HAS_FREE, DEMAND = range(9, 21)
-DECODED = 21  # of Members and Order: keys are compared decoded
+# of Members and Order: keys are compared decoded; they are items of a list, and the next one's price beside its bytes
+DECODED, LISTED, SURPLUS = 21, 22, 23
 # columns of `members`: the cost with its comma, whether it is required, bytes behind the key, the i-th cheapest that is
 # not required
 COST, REQUIRED, BEHIND_KEY, RANKED = 0, 1, 2, 3
@@ -106,7 +107,7 @@ def contains(arena, keys, key):  # type: ignore[no-untyped-def]
 def act(tables, arena, state, register, action, key, exact):  # type: ignore[no-untyped-def]
     """The register after an action of a frame in `state`, or -1 when the action is blocked.
 
-    exact 0: free keys written before are ignored. exact 1: they block CLOSE_KEY and are remembered.
+    exact 0: free keys written before are ignored. exact 1: they block CLOSE_KEY and NEXT_KEY, and are remembered.
     """
     if action == NOTHING:
         return register
@@ -201,7 +202,7 @@ def build_tables(layout: Layout, single: Any) -> Tables:
     classes = _byte_classes(flat.edges)
     states, calls = _states(layout)
     go = np.full((layout.states, int(classes.max()) + 1), -1, np.int32)
-    rules = np.zeros((len(layout.rules), DECODED + 1), np.int32)
+    rules = np.zeros((len(layout.rules), SURPLUS + 1), np.int32)
     rules[:, [LOW, PLATEAU, HIGH]] = layout.bounds
     rules[:, START] = layout.starts
     following: list[int] = []
@@ -211,6 +212,7 @@ def build_tables(layout: Layout, single: Any) -> Tables:
         rule = layout.rules[index]
         if isinstance(rule.register, Order):
             rules[index, NEXT] = len(following)
+            rules[index, LISTED] = rule.register.least is not None
             following += _next_required(rule.register.required)
         rules[index, DECODED] = isinstance(rule.register, Order | Members) and rule.register.decoded
         if isinstance(rule.register, Members):

@@ -1,15 +1,18 @@
 """uniqueItems: which lists of different items can be written exactly.
 
-A few values are told apart by states, one for each set of those written. Strings are remembered as they are written,
-like the free keys of an object; so each has one spelling there. Other items would have to be compared as values while
-they are written, in any spelling: they are refused.
+A few values are told apart by states, one for each set of those written. Scalars are remembered as they are written,
+like the free keys of an object; so each number has one spelling there. Lists and objects would have to be compared as
+values while they are written: they are refused.
 """
 
 from __future__ import annotations
 
+from decimal import Decimal
+
+from .build import merged
 from .constraint import Writing
-from .dfa import longest, minimise
-from .json_text import JsonValue, identity
+from .dfa import NOTHING, Dfa, Edge, intersect, literals, longest, minimise, trim
+from .json_text import JsonValue, identity, spell
 from .keys import words_of
 from .keywords import refuse
 from .limits import Meter
@@ -19,7 +22,7 @@ from .shape import Places
 
 # A state for each set of written values.
 _FEW = 6
-# Strings of a finite set are counted up to here.
+# Values of a finite set are counted up to here.
 _MANY = 4_096
 
 
@@ -33,7 +36,7 @@ def keep_apart(plan: ListPlan, rest: Places, meaning: Meaning, meter: Meter, wri
         if not writing.strict:
             plan.machine = _machine(plan, [values])
         return
-    if not plan.prefix and _strings_only(plan.rest):
+    if not plan.prefix and _scalars_only(plan.rest):
         _different(plan, rest, meaning, meter)
         return
     listed = [_values(value) for value in plan.prefix]
@@ -41,7 +44,7 @@ def keep_apart(plan: ListPlan, rest: Places, meaning: Meaning, meter: Meter, wri
     known = {identity(value) for options in finite for value in options or ()}
     if any(options is None for options in finite) or len(known) > _FEW:
         raise refuse("uniqueItems", pointer,
-                     f"is enforced only for strings, and for others of at most {_FEW} values")
+                     f"is enforced only for scalars without prefixItems, and for others of at most {_FEW} values")
     plan.machine = _machine(plan, [options or [] for options in finite])
 
 
@@ -52,24 +55,62 @@ def _values(plan: ValuePlan) -> list[JsonValue] | None:
     return [*plan.values, *plan.words]
 
 
-def _strings_only(plan: ValuePlan) -> bool:
-    return not (plan.words or plan.numbers or plan.lists or plan.objects) and all(
-        isinstance(value, str) for value in plan.values)
+def _scalars_only(plan: ValuePlan) -> bool:
+    return not (plan.lists or plan.objects or any(isinstance(value, list | dict) for value in plan.values))
 
 
 def _different(plan: ListPlan, rest: Places, meaning: Meaning, meter: Meter) -> None:
-    text = minimise(meaning.texts(rest))
-    if text.empty:
+    text, others = minimise(meaning.texts(rest)), _others(plan.rest, meter)
+    if text.empty and others is None:
         plan.most = 0
         plan.unique = None
         return
-    words = words_of(text, _MANY) if longest(text) is not None else None
-    number = None if words is None else len(words)
-    plan.different = Different(text, number)
+    counts = [_count(part) for part in (text, others) if part is not None]
+    number = None if None in counts else sum(count or 0 for count in counts)
+    plan.different = Different(text, others, number)
     if number is not None:
         plan.most = number if plan.most is None else min(plan.most, number)
-    elif plan.least > _MANY and longest(text) is not None:
+    elif plan.least > _MANY:
         raise refuse("uniqueItems", plan.unique or plan.pointer, f"is not enforced beside minItems above {_MANY}")
+
+
+def _others(plan: ValuePlan, meter: Meter) -> Dfa | None:
+    """The numbers and words in their one spelling, as bytes; None when there are none."""
+    words = [spell(value, "compact") for value in (*plan.words, *plan.values)
+             if value is None or isinstance(value, bool)]
+    words += [_digits(value) for value in plan.values
+              if isinstance(value, int | Decimal) and not isinstance(value, bool)]
+    parts = [intersect([numbers, _one_spelling()], meter) for numbers in plan.numbers]
+    if words:
+        parts.append(literals([word.encode() for word in words], meter))
+    found = minimise(trim(merged(parts, meter))) if parts else NOTHING
+    return None if found.empty else found
+
+
+def _digits(value: int | Decimal) -> str:
+    """A number without exponent, and without zeros at the end of a fraction."""
+    text = format(Decimal(value), "f")
+    return text.rstrip("0").rstrip(".") if "." in text else text
+
+
+def _one_spelling() -> Dfa:
+    """Numbers without exponent, and without zeros at the end of a fraction."""
+    sign, zero, whole, point, fraction, zeros = range(6)
+    rows: dict[int, list[Edge]] = {
+        sign: [(0x2D, 0x2D, 6), (0x30, 0x30, zero), (0x31, 0x39, whole)],
+        zero: [(0x2E, 0x2E, point)],
+        whole: [(0x2E, 0x2E, point), (0x30, 0x39, whole)],
+        point: [(0x30, 0x30, zeros), (0x31, 0x39, fraction)],
+        fraction: [(0x30, 0x30, zeros), (0x31, 0x39, fraction)],
+        zeros: [(0x30, 0x30, zeros), (0x31, 0x39, fraction)],
+        6: [(0x30, 0x30, zero), (0x31, 0x39, whole)],
+    }
+    return Dfa(tuple(tuple(rows[state]) for state in range(len(rows))), frozenset([zero, whole, fraction]))
+
+
+def _count(dfa: Dfa) -> int | None:
+    words = words_of(dfa, _MANY) if longest(dfa) is not None else None
+    return None if words is None else len(words)
 
 
 def _machine(plan: ListPlan, finite: list[list[JsonValue]]) -> ItemMachine:

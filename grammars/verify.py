@@ -16,6 +16,7 @@ from .flat import (
     CALL_TARGET,
     CALLED,
     COUNTER,
+    DISTINCT,
     MEMBERS,
     OWNER,
     SOURCE,
@@ -23,7 +24,7 @@ from .flat import (
     Flat,
     flatten,
 )
-from .ir import CLOSE_KEY, COUNT, IR_VERSION, KEY, MEET, NOTHING, OPEN_KEY, WRITTEN, Grammar
+from .ir import CLOSE_KEY, COUNT, IR_VERSION, KEY, MEET, NEXT_KEY, NOTHING, OPEN_KEY, WRITTEN, Grammar
 
 _EDGE_BYTES = 20
 
@@ -86,7 +87,7 @@ def _verify_calls(grammar: Grammar, flat: Flat) -> None:
     states, action = flat.states[owners], calls[:, CALL_ACTION]
     wrong = _outside(calls[:, SOURCE], states) | _outside(calls[:, CALL_TARGET], states)
     _check(grammar, owners, wrong | _outside(calls[:, CALLED], len(grammar.rules)), "a call is out of range")
-    _check(grammar, owners, (action == OPEN_KEY) | (action == CLOSE_KEY), "a call opens or closes a key")
+    _check(grammar, owners, np.isin(action, (OPEN_KEY, CLOSE_KEY, NEXT_KEY)), "a call opens or closes a key")
 
 
 def _verify_actions(grammar: Grammar, flat: Flat, owners: Any, actions: Any) -> None:
@@ -95,7 +96,7 @@ def _verify_actions(grammar: Grammar, flat: Flat, owners: Any, actions: Any) -> 
         (actions >= KEY) & (actions < KEY + flat.properties[owners]))
     values = (actions == WRITTEN) | (actions == MEET)
     fits = ((actions == NOTHING) | ((actions == COUNT) & (kinds == COUNTER)) | (orders & (kinds > COUNTER))
-            | (values & (kinds == MEMBERS)))
+            | (values & (kinds == MEMBERS)) | ((actions == NEXT_KEY) & (kinds == DISTINCT)))
     _check(grammar, owners, ~fits, "an action does not fit the register")
 
 

@@ -26,7 +26,7 @@ from .arena import (
 )
 from .closing import remaining
 from .context import CONTEXT_TYPE, arena_of, room_of, tables_of
-from .ir import CLOSE_KEY, COUNT, KEY, NOTHING, OPEN_KEY
+from .ir import CLOSE_KEY, COUNT, KEY, NEXT_KEY, NOTHING, OPEN_KEY
 from .jit import kernel
 from .key_text import read_key
 from .members import doubtful as judged_late
@@ -103,16 +103,16 @@ def _move(tables, arena, threads, low, high, entry, state, register, node, key, 
         if register < 0:
             return high
     if exact == 1 and key > 0:
-        if action == CLOSE_KEY or action >= KEY:
+        if action in (CLOSE_KEY, NEXT_KEY) or action >= KEY:
             key = _i8(0)
         elif tables[3][tables[2][state, RULE], DECODED] == 1:
             key = read_key(arena, key, byte)
         else:
             key = intern_pair(arena, KEYS, key, byte)
     if tables[2][state, KIND] == DISTINCT:
-        if action == CLOSE_KEY or tables[3][tables[2][state, RULE], TIGHT] == 1:
+        if action in (CLOSE_KEY, NEXT_KEY) or tables[3][tables[2][state, RULE], TIGHT] == 1:
             notes[CROSSED] += 1
-        if action == OPEN_KEY and exact == 1:
+        if action in (OPEN_KEY, NEXT_KEY) and exact == 1:
             key = _i8(1)
     elif tables[2][state, KIND] == MEMBERS:
         if judged_late(tables, arena, target, register, action):

@@ -10,6 +10,7 @@ from espalier.grammars.ir import (
     COUNT,
     KEY,
     MEET,
+    NEXT_KEY,
     NOTHING,
     OPEN_KEY,
     WRITTEN,
@@ -36,7 +37,9 @@ class Frame:
 
 
 def _meant(key: bytes | None, decoded: bool) -> bytes | None:
-    return key if key is None or not decoded else json.loads(b'"' + key + b'"').encode()
+    if key is None or not decoded:
+        return key
+    return b'"' + json.loads(key).encode() if key.startswith(b'"') else json.loads(b'"' + key + b'"').encode()
 
 
 Stack = tuple[Frame, "Stack"] | None
@@ -128,7 +131,7 @@ class Naive:
 
     def _act(self, frame: Frame, target: int, action: int, byte: int | None) -> Frame | None:
         register, value, keys, key = self._rule(frame).register, frame.register, frame.keys, frame.key
-        if key is not None and action != CLOSE_KEY and byte is not None:
+        if key is not None and action not in (CLOSE_KEY, NEXT_KEY) and byte is not None:
             key += bytes([byte])
         if action == COUNT and isinstance(register, Counter):
             if register.maximum is not None and value >= register.maximum:
@@ -141,11 +144,12 @@ class Naive:
                 if any(register.required[value:]):
                     return None
                 value, key = len(register.required), b""
-            elif action == CLOSE_KEY:
+            elif action in (CLOSE_KEY, NEXT_KEY):
                 key = _meant(key, register.decoded)
                 if register.distinct and key in keys:
                     return None
-                keys, key = (keys | {key} if register.distinct and key is not None else keys), None
+                keys = keys | {key} if register.distinct and key is not None else keys
+                key = b"" if action == NEXT_KEY else None
             else:
                 index = action - KEY
                 if value > index or any(register.required[value:index]):

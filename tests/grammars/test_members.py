@@ -17,12 +17,12 @@ from espalier.grammars.compiled import CompiledGrammar
 from espalier.grammars.constraint import JsonSchema, Spelling
 from espalier.grammars.errors import ConstraintError, Unsatisfiable
 from espalier.grammars.limits import Limits
-from espalier.grammars.matcher import Matcher
 from espalier.grammars.vocabulary import Vocabulary
 
 from .drawn import small_vocabulary
 from .engine import allowed, bind
 from .naive import Naive
+from .samplers import chosen, readable
 
 LETTERS = b'{}[]":,-.\\abx016eflnrstu'
 WORDS = [b'\\u006', b'\\u00', b'1":', b'1"', b'"\\u0061":0', b'.0', b'0.0}',
@@ -66,39 +66,6 @@ def _compiled(schema: object, spelling: Spelling) -> tuple[CompiledGrammar, Naiv
         raise
 
 
-def _readable(grammar: CompiledGrammar, matcher: Matcher, naive: Naive, threads: frozenset) -> set[int]:
-    """The tokens that can be read and closed: by the plain recogniser, and by a step of the engine."""
-    found = set()
-    for token, text in enumerate(VOCABULARY.tokens):
-        if not VOCABULARY.is_text(token):
-            continue
-        after = threads
-        for byte in text:
-            after = naive.step(after, byte)
-        if matcher.allows(token):
-            assert after, (token, text)
-            found.add(token)
-        elif after:
-            assert not _closes(naive, after), text
-    return found | (set(VOCABULARY.stop) if naive.may_end(threads) else set())
-
-
-def _closes(naive: Naive, threads: frozenset, limit: int = 20) -> bool:
-    """Whether some text of few bytes ends from here; gives up after a number of sets of threads."""
-    layer, seen = [threads], {threads}
-    while layer and len(seen) < limit:
-        following = []
-        for here in layer:
-            if naive.may_end(here):
-                return True
-            for after in naive.followers(here).values():
-                if after not in seen:
-                    seen.add(after)
-                    following.append(after)
-        layer = following
-    return False
-
-
 @settings(max_examples=8, deadline=None)
 @given(BOUNDED, SPELLINGS, st.randoms(use_true_random=False))
 def test_a_mask_allows_what_can_be_read_and_closed(schema: object, spelling: Spelling, random: Random) -> None:
@@ -106,7 +73,7 @@ def test_a_mask_allows_what_can_be_read_and_closed(schema: object, spelling: Spe
     matcher, threads = grammar.matcher(forcing=False, closing=False), naive.start()
     for _ in range(8):
         here = allowed(grammar, matcher)
-        assert here == _readable(grammar, matcher, naive, threads), (schema, here)
+        assert here == readable(grammar, matcher, naive, threads), (schema, here)
         tokens = sorted(here - set(VOCABULARY.stop))
         if not tokens:
             break
@@ -127,7 +94,7 @@ def test_every_budget_from_the_least_one_up_closes(
         tokens = allowed(grammar, matcher, left)
         if tokens & set(VOCABULARY.stop):
             break
-        token = _chosen(matcher, sorted(tokens), way, random)
+        token = chosen(VOCABULARY, matcher, sorted(tokens), way, random)
         matcher.accept(token)
         text += VOCABULARY.tokens[token]
         left -= 1
@@ -137,19 +104,6 @@ def test_every_budget_from_the_least_one_up_closes(
 def _distinct(members: list[tuple[str, object]]) -> dict[str, object]:
     assert len({name for name, _ in members}) == len(members), members
     return dict(members)
-
-
-def _chosen(matcher: Matcher, tokens: list[int], way: str, random: Random) -> int:
-    if way == "any":
-        return random.choice(tokens)
-    if way == "longest":
-        return max(tokens, key=lambda token: len(VOCABULARY.tokens[token]))
-    far = []
-    for token in tokens:
-        there = matcher.copy()
-        there.accept(token)
-        far.append((there.min_tokens(), token))
-    return max(far)[1]
 
 
 VALUES = st.dictionaries(st.sampled_from([*NAMES, "x"]), st.sampled_from([0, 10, "", True, {"a": 0}, {}]), max_size=4)

@@ -21,7 +21,7 @@ UNSUPPORTED = [
     ('{"properties":{"a":{"type":"array","items":{},"uniqueItems":true}}}', "uniqueItems",
      "#/properties/a/uniqueItems"),
     ('{"uniqueItems":true,"contains":{"type":"string"}}', "uniqueItems", "#/uniqueItems"),
-    ('{"type":"array","items":{"type":["string","null"]},"uniqueItems":true}', "uniqueItems", "#/uniqueItems"),
+    ('{"type":"array","items":{"type":["array","null"]},"uniqueItems":true}', "uniqueItems", "#/uniqueItems"),
     ('{"not":{"anyOf":[true,{"properties":{"a":true}}],"unevaluatedProperties":false}}', "unevaluatedProperties",
      "#/not/unevaluatedProperties"),
     (json.dumps({"unevaluatedProperties": False, "anyOf": [{"properties": {c: True}} for c in "abcdefg"]}),

@@ -1,0 +1,136 @@
+"""uniqueItems: laws 3 and 4 where the items of a list are remembered."""
+
+from __future__ import annotations
+
+import json
+from random import Random
+from typing import Any
+
+import pytest
+from hypothesis import assume, given, settings
+from hypothesis import strategies as st
+from jsonschema import Draft202012Validator
+
+from espalier.grammars.compile import compile_constraint
+from espalier.grammars.compiled import CompiledGrammar
+from espalier.grammars.constraint import JsonSchema, Spelling
+from espalier.grammars.errors import ConstraintError, Unsatisfiable
+from espalier.grammars.limits import Limits
+
+from .drawn import small_vocabulary
+from .engine import allowed, bind
+from .naive import Naive
+from .samplers import WAYS, chosen, readable
+
+PATIENT = Limits(seconds=120.0)  # of a wall clock, on machines that do other work too
+UNIQUE = {"type": "array", "uniqueItems": True}
+INTEGER = {"type": "integer"}
+DIGIT = {"type": "integer", "minimum": 0, "maximum": 3}
+TABLE: list[tuple[Any, list[str], list[str]]] = [
+    (INTEGER, ["[]", "[1]", "[1,2]", "[10,1,100]", "[-1,1]"], ["[1,1]", "[0,1,0]", "[10,1,10]"]),
+    ({"type": "number"}, ["[1.5,1]", "[0.1,0.01,1]"], ["[1.5,1.5]", "[1,1.0]", "[0.10,0.1]"]),
+    ({"type": "number", "multipleOf": 0.5}, ["[1.5,1,0]"], ["[1.5,1.5]", "[0.2]"]),
+    ({"type": ["integer", "string", "null"]}, ['[1,"1",null,"null"]', '["a","b"]'], ['["1","1"]', "[null,null]"]),
+    ({"type": ["boolean", "integer"]}, ["[true,1,0,false]"], ["[true,true]", "[1,true,1]"]),
+    ({"enum": [1, 2.5, "a", "b", None, True, 100.0, -7]}, ['[2.5,"a",null,100]'], ['["a","a"]', "[100,100]", "[3]"]),
+]
+
+
+def _compiled(items: Any, spelling: Spelling = "one", **others: Any) -> CompiledGrammar:
+    schema = json.dumps({**UNIQUE, "items": items, **others})
+    order = "schema" if spelling == "one" else "any"
+    return bind(compile_constraint(JsonSchema(schema, order=order, spelling=spelling), PATIENT), VOCABULARY)
+
+
+@pytest.mark.parametrize(("items", "fit", "unfit"), TABLE)
+@pytest.mark.parametrize("spacing", ["compact", "spaced", "indented"])
+@pytest.mark.parametrize("spelling", ["one", "any"])
+def test_different_values_are_written_and_equal_ones_are_not(
+        items: Any, fit: list[str], unfit: list[str], spacing: Any, spelling: Any) -> None:
+    order = "schema" if spelling == "one" else "any"
+    naive = Naive(compile_constraint(
+        JsonSchema(json.dumps({**UNIQUE, "items": items}), spacing=spacing, order=order, spelling=spelling), PATIENT))
+    spaces: dict[str, dict[str, Any]] = {
+        "compact": {"separators": (",", ":")}, "spaced": {}, "indented": {"indent": 2}}
+    for texts, verdict in ((fit, True), (unfit, False)):
+        for text in texts:
+            written = json.dumps(json.loads(text), **spaces[spacing])
+            assert naive.accepts(written) == verdict, written
+            assert Draft202012Validator({**UNIQUE, "items": items}).is_valid(json.loads(text)) == verdict
+
+
+def test_strings_are_compared_decoded_beside_numbers() -> None:
+    schema = json.dumps({**UNIQUE, "items": {"type": ["string", "integer"]}})
+    naive = Naive(compile_constraint(JsonSchema(schema, order="any", spelling="any"), PATIENT))
+    assert naive.accepts(r'["a",1,"\u0062"]')
+    assert not naive.accepts(r'["a",1,"\u0061"]')
+
+
+@pytest.mark.parametrize(("items", "least", "enough"), [
+    (DIGIT, 5, 4), ({"type": ["boolean", "null"]}, 4, 3), ({"enum": list(range(20))}, 21, 20),
+    ({"anyOf": [DIGIT, {"enum": ["a", "b", "c", "d"]}]}, 9, 8)])
+def test_more_items_than_there_are_values_are_refused(items: Any, least: int, enough: int) -> None:
+    with pytest.raises(Unsatisfiable):
+        compile_constraint(JsonSchema(json.dumps({**UNIQUE, "items": items, "minItems": least})), PATIENT)
+    assert compile_constraint(JsonSchema(json.dumps({**UNIQUE, "items": items, "minItems": enough})), PATIENT)
+
+
+LETTERS = b'{}[]",-.\\abx0123456789eflnrstu'
+WORDS = [b"1,", b",1", b"1,2", b"11", b"1]", b"0.", b".5", b"[1", b"12,1", b"null", b"true", b",null", b'"a"', b'","',
+         b'",', b'a",', b'"]', b'["', b"1,1", b"10", b"0,", b",0]"]
+VOCABULARY = small_vocabulary(WORDS, LETTERS)
+ITEMS = st.sampled_from([
+    INTEGER, DIGIT, {"type": "number"}, {"type": "number", "minimum": 0, "maximum": 1},
+    {"type": ["boolean", "integer"]},
+    {"type": ["string", "null"], "maxLength": 1, "pattern": "^[abx]*$"}, {"type": "integer", "multipleOf": 5},
+    {"type": "string"}, {"type": "string", "maxLength": 1}, {"enum": [0, 1, 10, 11, 100, "a", "b"]},
+    {"type": "string", "pattern": "^[ab]{0,2}$"}, {"type": ["string", "integer"], "minimum": 0},
+])
+SMALL = st.integers(0, 4)
+SCHEMAS = st.fixed_dictionaries({"items": ITEMS}, optional={"minItems": SMALL, "maxItems": SMALL})
+SPELLINGS = st.sampled_from(["one", "any"])
+
+
+def _drawn(schema: dict[str, Any], spelling: Spelling) -> CompiledGrammar:
+    try:
+        return _compiled(spelling=spelling, **schema)
+    except ConstraintError:
+        assume(False)
+        raise
+
+
+@settings(max_examples=40, deadline=None)
+@given(SCHEMAS, SPELLINGS, st.randoms(use_true_random=False))
+def test_a_mask_allows_what_can_be_read_and_closed(
+        schema: dict[str, Any], spelling: Spelling, random: Random) -> None:
+    grammar = _drawn(schema, spelling)
+    naive = Naive(grammar.grammar)
+    matcher, threads = grammar.matcher(forcing=False, closing=False), naive.start()
+    for _ in range(12):
+        here = allowed(grammar, matcher)
+        assert here == readable(grammar, matcher, naive, threads), (schema, here)
+        tokens = sorted(here - set(VOCABULARY.stop))
+        if not tokens:
+            break
+        token = random.choice(tokens)
+        matcher.accept(token)
+        for byte in VOCABULARY.tokens[token]:
+            threads = naive.step(threads, byte)
+
+
+@settings(max_examples=120, deadline=None)
+@given(SCHEMAS, SPELLINGS, st.integers(0, 12), st.sampled_from(WAYS), st.randoms(use_true_random=False))
+def test_every_budget_from_the_least_one_up_closes(
+        schema: dict[str, Any], spelling: Spelling, more: int, way: str, random: Random) -> None:
+    grammar = _drawn(schema, spelling)
+    matcher, left, text = grammar.matcher(), grammar.min_tokens + more, b""
+    while True:
+        tokens = allowed(grammar, matcher, left)
+        assert tokens, (schema, text)
+        if tokens & set(VOCABULARY.stop) and (left == 0 or random.random() < 0.2 or len(tokens) == 1):
+            break
+        token = chosen(VOCABULARY, matcher, sorted(tokens - set(VOCABULARY.stop)), way, random)
+        matcher.accept(token)
+        text += VOCABULARY.tokens[token]
+        left -= 1
+    assert Draft202012Validator({**UNIQUE, **schema}).is_valid(json.loads(text)), (schema, text)
