@@ -19,7 +19,8 @@ query and its visible keys alone.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import partial
 
 import torch
 
@@ -58,6 +59,11 @@ class Tiles:
     def narrow_for(self, programs: int, pieces: bool) -> Tile:
         chosen = None if programs <= CROWD else self.crowd if pieces else self.whole
         return chosen or self.narrow
+
+    def fixed(self, programs: int, pieces: bool) -> Tiles:
+        """For steps that are planned on the device, where `work` knows bounds: the tile for about so many programs of
+        the narrow bin (items * KV heads), whatever a plan comes to. pieces: whether rows are cut."""
+        return replace(self, narrow=self.narrow_for(programs, pieces), crowd=None, whole=None)
 
 
 # Three programs of a narrow tile on each of 132 multiprocessors.
@@ -162,7 +168,7 @@ def _write(
         tl.store(part_ml + places * 2 + 1, mass, mask=real)
 
 
-@jit
+@partial(jit, unspecialized=("table_width", "window"))
 def _attend(
     q: Arg, k: Arg, v: Arg, k_scale: Arg, v_scale: Arg, sinks: Arg, out: Arg, part_o: Arg, part_ml: Arg, items: Arg,
     n_items: Arg, part_begin: Arg, rows: Arg, segments: Arg, block_table: Arg, q_slot: Arg, pos: Arg, draft_bits: Arg,

@@ -9,19 +9,25 @@ import numpy as np
 import torch
 
 from espalier.kernels import (
+    change_table,
     checked,
     copy_slots,
+    exact_linear,
     gated_silu,
     gather_rows,
     log_probs,
     next_row,
+    plan_items,
     rms_norm,
     rope_write,
     sample,
 )
+from espalier.kernels.items import Cut
 from espalier.kernels.layout import Batch, PagedCache, Span
-from espalier.kernels.paged import Score
-from espalier.kernels.paged_attention import FAST, FP8
+from espalier.kernels.linear import Matrix
+from espalier.kernels.packed_step import PackedStep
+from espalier.kernels.paged import Score, Work
+from espalier.kernels.paged_attention import EXACT, FAST, FP8, attend
 from espalier.kernels.park_pages import HostPages, Lane, park, restore
 from espalier.kernels.sampling import launch
 from espalier.kernels.sampling.edit import Edits, edit
@@ -90,15 +96,17 @@ def edits_and_rows() -> None:
                        token % 2, row)
 
 
+TREES = [Node(48, (Node(17), Node(80, tokens=70))), Node(1)]
+
+
 def attention() -> None:
-    trees = [Node(48, (Node(17), Node(80, tokens=70))), Node(1)]
     for exact in (False, True):
-        _attend(trees, torch.bfloat16, exact)
-    _attend(trees, torch.float8_e4m3fn, False)
+        _attend(torch.bfloat16, exact)
+    _attend(torch.float8_e4m3fn, False)
 
 
-def _attend(trees: list[Node], dtype: torch.dtype, exact: bool) -> None:
-    forest = Forest.of(trees, 16)
+def _attend(dtype: torch.dtype, exact: bool) -> None:
+    forest = Forest.of(TREES, 16)
     q = torch.randn(forest.tokens, GROUPS * KV_HEADS, DIM, device=CUDA).bfloat16()
     k, v = (forest.pool(KV_HEADS, DIM, torch.float32, "cuda").to(dtype) for _ in range(2))
     score, tiles = Score(DIM**-0.5), FAST
@@ -106,6 +114,39 @@ def _attend(trees: list[Node], dtype: torch.dtype, exact: bool) -> None:
         ones = torch.ones(k.shape[:3], device=CUDA)
         score, tiles = Score(DIM**-0.5, k_scale=ones, v_scale=ones), FP8
     attended(forest, q, k, v, score, exact=exact, programs=8, tiles=tiles)
+
+
+def planned_steps() -> None:
+    """Copy, changes of the table, plan and attention over its items, with tokens that no row has; then bad ints."""
+    forest = Forest.of(TREES, 16)
+    tokens, heads = forest.tokens + 3, GROUPS * KV_HEADS
+    buffer = PackedStep(rows=6, tokens=tokens, changes=20, device=CUDA)
+    table, fault = torch.zeros(6, 9, device=CUDA, dtype=torch.int32), checked.clear(CUDA)
+    step = buffer.step(table)
+    buffer.fill(forest.rows, forest.segments, [
+        (slot, index, page) for slot, pages in enumerate(forest.tables) for index, page in enumerate(pages)])
+    buffer.send()
+    change_table.on_device(table, buffer.changes, error=fault)
+    q = torch.randn(tokens, heads, DIM, device=CUDA).bfloat16()
+    k, v = (forest.pool(KV_HEADS, DIM, torch.bfloat16, "cuda") for _ in range(2))
+    for exact, window in ((False, 0), (True, 0), (False, 40)):
+        tiles = EXACT if exact else FAST
+        cut = Cut(GROUPS, KV_HEADS, narrow=tiles.narrow.m, wide=tiles.wide.m, exact=exact, window=window)
+        work = Work.room(tokens=tokens, counts=(9, 9), q_heads=heads, head_dim=DIM, device=CUDA, size=1 << 20)
+        plan_items.on_device(step.rows, step.segments, cut, work, fault, checked=True)
+        attend(q, k, v, step, work, Score(DIM**-0.5, window=window), exact=exact, tiles=tiles)
+    checked.raise_error(fault)
+    buffer.changes[0] = 10**6
+    change_table.on_device(table, buffer.changes, error=fault)
+    plan_items.on_device(step.rows + 7, step.segments, cut, work, fault, checked=True)
+
+
+def exact_products() -> None:
+    """Each kind of tile, in one chunk and in several; neither rows nor inputs fill the last one."""
+    for tokens in (1, 17, 33, 65, 300):
+        for n, k in ((40, 24), (200, 2056)):
+            x, weight = (torch.randn(rows, k, device=CUDA).bfloat16() for rows in (tokens, n))
+            exact_linear.linear(x, Matrix(weight), torch.ones(n, device=CUDA).bfloat16() if n == 40 else None)
 
 
 def norms_and_gates() -> None:
@@ -149,5 +190,5 @@ def _pool(kv: int, dim: int, kind: torch.dtype) -> PagedCache:
 CASES: dict[str, Callable[[], None]] = {
     case.__name__.replace("_", " "): case
     for case in (plain_draws, listed_draws, flat_draws, log_probabilities, checked_draws, edits_and_rows, attention,
-                 norms_and_gates, rotation_and_copies, parking)
+                 planned_steps, exact_products, norms_and_gates, rotation_and_copies, parking)
 }

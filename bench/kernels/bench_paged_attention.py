@@ -88,12 +88,14 @@ class Copy:
 
     call: Callable[[], torch.Tensor]
     paged: Paged
+    step: Step
 
 
-def rotation(case: Case, pool: torch.Tensor, made: Plan, plain: bool) -> list[Copy]:
+def rotation(case: Case, pool: torch.Tensor, made: Plan, plain: bool, work: Work | None = None) -> list[Copy]:
+    """work: where the plan is made, if not on the host."""
     rows, segments, runs, used = grown(case.trees)
     copies = max(1, min(pool.shape[1] // used, -(-4 * L2 // (used * PAGE * KV_HEADS * DIM * 4)) + 1, 16))
-    work = Work.of(made, q_heads=Q_HEADS, head_dim=DIM, device=torch.device("cuda"))
+    work = work or Work.of(made, q_heads=Q_HEADS, head_dim=DIM, device=torch.device("cuda"))
     keys = pool.to(torch.float8_e4m3fn) if case.fp8 else pool
     factors = tuple(scales(pool.shape[1]) for _ in range(2)) if case.fp8 else (None, None)
     score = Score(DIM**-0.5, k_scale=factors[0], v_scale=factors[1])
@@ -115,7 +117,7 @@ def rotation(case: Case, pool: torch.Tensor, made: Plan, plain: bool) -> list[Co
             lambda q=q, step=step, out=out: attend(
                 q, keys[0], keys[1], step, work, score, out=out, exact=case.exact, side=side, tiles=case.tiles,
                 overlap=case.overlap and not plain),
-            Paged(q, keys[0], keys[1], levels, rows[0].q_len)))
+            Paged(q, keys[0], keys[1], levels, rows[0].q_len), step))
     return found
 
 

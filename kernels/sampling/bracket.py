@@ -6,6 +6,7 @@ certain.
 
 state: [n, 5] int64: low, high, the pivot just above high (PIVOTS when there is none), the mass at or above that pivot,
 goal. The threshold is the largest key in [low, high] at or above which there is a mass of `goal`; low when none has it.
+Where flat[i] is 2, min-p alone, the state is the threshold and the best key: nothing is to be searched.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ def guess(
     of masses within a factor of e ** (1 / 8). Few, since a histogram asks each value for each bit of its bucket."""
     join_in(OVERLAP)
     i = tl.program_id(0).to(tl.int64)
-    if tl.load(flat + i) == 0:
+    if tl.load(flat + i) != 1:
         return
     t, p = tl.load(temperature + i), tl.load(top_p + i)
     s = tl.arange(0, SAMPLE * 64)
@@ -81,6 +82,11 @@ def bracket(
     there = tile < tiles
     tile_top = tl.load(tile_best + i * tiles + tile, mask=there, other=float("-inf"))
     best = tl.max(tile_top, 0)
+    if tl.load(flat + i) == 2:
+        threshold = tl.minimum(min_p_key(best, t, tl.load(min_p + i)), tl.maximum(key_of(best), lowest_key()))
+        tl.store(state + i * 5, tl.maximum(threshold, lowest_key()).to(tl.int64))
+        tl.store(state + i * 5 + 1, key_of(best).to(tl.int64))
+        return
     top = finite(best)
     best_mass = mass_of(tile_top, top, scale)
     total = tl.sum(fixed(tl.load(tile_mass + i * tiles + tile, mask=there, other=0.0) * best_mass), 0)

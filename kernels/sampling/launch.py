@@ -100,8 +100,9 @@ def _cut_flat(logits: Tensor, masks: Tensor, columns: Columns, work: Workspace, 
         LONG=tuning.long, num_warps=tuning.bracket_warps, **_options(logits, tuning),
     )
     collect[blocks, n](
-        logits, masks, columns.row, columns.mask, columns.flat, work.tile_best, work.state, work.listed,
-        work.token_list, work.value_list, vocabulary, words, tiles, vocabulary, PIVOTS=tuning.pivots,
+        logits, masks, columns.row, columns.mask, columns.flat, columns.temperature, work.tile_best, work.state,
+        work.listed, work.token_list, work.value_list, work.tile_kept, work.cut, vocabulary, words, tiles, vocabulary,
+        PIVOTS=tuning.pivots,
         BLOCK_TILES=tuning.block_tiles, num_warps=tuning.collect_warps, **_options(logits, tuning),
     )
     finish[(n,)](
@@ -133,9 +134,10 @@ def most_likely(
 
 
 def flat_of(columns: dict[str, npt.NDArray[Any]]) -> npt.NDArray[np.int32]:
-    """1 for the draws whose threshold may lie anywhere."""
-    cut = (columns["top_p"] < 1) | (columns["min_p"] > 0)
-    return (cut & (columns["top_k"] <= 0) & (columns["temperature"] > 0)).astype(np.int32)
+    """1 for the draws whose threshold may lie anywhere, 2 for those of which the best token tells it: min-p alone."""
+    flat = (columns["top_k"] <= 0) & (columns["temperature"] > 0)
+    searched = flat & (columns["top_p"] < 1)
+    return np.where(searched, 1, np.where(flat & (columns["min_p"] > 0), 2, 0)).astype(np.int32)
 
 
 def on_host(

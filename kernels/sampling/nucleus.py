@@ -2,6 +2,7 @@
 
 collect: one program a (block, draw). Only tiles whose best reaches the bracket are read. Effect: token_list, value_list
 = the tokens of [low, high], or of [low, best] where no pivot is above, in any order: only sums of integers follow.
+Where the threshold is known (min-p alone): tile_kept and cut, and nothing is listed.
 finish: one program a draw. Effect: cut[i] = the key of the threshold; tile_kept[i, t] = int64 mass of the tokens of
 tile t at or above it.
 """
@@ -10,7 +11,7 @@ from __future__ import annotations
 
 from ..jit import Arg, constexpr, jit, tl
 from .lists import load_values, masses
-from .pieces import finite, fixed, join_in, key_of, lowest_key, mass_of, value_of
+from .pieces import finite, fixed, join_in, key_of, lowest_key, mass_of, sum_of, value_of
 
 
 @jit
@@ -47,21 +48,56 @@ def list_marked(logits: Arg, word: Arg, first: Arg, at: Arg, tokens: Arg, values
 
 
 @jit
+def kept_quarter(
+    logits: Arg, allow: Arg, tile: Arg, there: Arg, vocabulary: Arg, words: Arg, low: Arg, top: Arg, scale: Arg,
+    QUARTER: constexpr,
+) -> Arg:
+    """[tiles, 16]: masses of the allowed tokens at or above low, against the best of their tile."""
+    lane = QUARTER * 16 + tl.arange(0, 16)[None, :]
+    token, at = tile[:, None] * 64 + lane, tile * 2 + QUARTER // 2
+    x = tl.load(logits + token, mask=there[:, None] & (token < vocabulary), other=float("-inf")).to(tl.float32)
+    word = tl.load(allow + at, mask=there & (at < words), other=0)
+    kept = ((word[:, None] << (31 - (lane & 31))) < 0) & (x >= low)
+    return mass_of(tl.where(kept, x, float("-inf")), top[:, None], scale)
+
+
+@jit
+def kept_masses(
+    logits: Arg, allow: Arg, tile: Arg, there: Arg, tile_top: Arg, vocabulary: Arg, words: Arg, low: Arg, best: Arg,
+    scale: Arg,
+) -> Arg:
+    """[tiles] int64 masses of the allowed tokens at or above low."""
+    top = finite(tile_top)
+    a = kept_quarter(logits, allow, tile, there, vocabulary, words, low, top, scale, 0)
+    b = kept_quarter(logits, allow, tile, there, vocabulary, words, low, top, scale, 1)
+    c = kept_quarter(logits, allow, tile, there, vocabulary, words, low, top, scale, 2)
+    d = kept_quarter(logits, allow, tile, there, vocabulary, words, low, top, scale, 3)
+    return fixed(sum_of(a, b, c, d) * mass_of(tile_top, finite(best), scale))
+
+
+@jit
 def collect(
-    logits: Arg, masks: Arg, row: Arg, mask: Arg, flat: Arg, tile_best: Arg, state: Arg, listed: Arg, token_list: Arg,
-    value_list: Arg, vocabulary: Arg, words: Arg, tiles: Arg, capacity: Arg, PIVOTS: constexpr,
-    BLOCK_TILES: constexpr, OVERLAP: constexpr,
+    logits: Arg, masks: Arg, row: Arg, mask: Arg, flat: Arg, temperature: Arg, tile_best: Arg, state: Arg, listed: Arg,
+    token_list: Arg, value_list: Arg, tile_kept: Arg, cut: Arg, vocabulary: Arg, words: Arg, tiles: Arg, capacity: Arg,
+    PIVOTS: constexpr, BLOCK_TILES: constexpr, OVERLAP: constexpr,
 ) -> None:
     join_in(OVERLAP)
     i = tl.program_id(1).to(tl.int64)
     if tl.load(flat + i) == 0:
         return
     low, high = value_of(tl.load(state + i * 5).to(tl.int32)), value_of(tl.load(state + i * 5 + 1).to(tl.int32))
-    high = tl.where(tl.load(state + i * 5 + 2) == PIVOTS, float("inf"), high)
     tile = tl.program_id(0) * BLOCK_TILES + tl.arange(0, BLOCK_TILES)
-    there = tl.load(tile_best + i * tiles + tile, mask=tile < tiles, other=float("-inf")) >= low
+    tile_top = tl.load(tile_best + i * tiles + tile, mask=tile < tiles, other=float("-inf"))
+    there = tile_top >= low
     source = logits + tl.load(row + i).to(tl.int64) * vocabulary
     allow = masks + tl.load(mask + i).to(tl.int64) * words
+    if tl.load(flat + i) == 2:
+        scale = 1.4426950408889634 / tl.load(temperature + i)
+        mass = kept_masses(source, allow, tile, there, tile_top, vocabulary, words, low, high, scale)
+        tl.store(tile_kept + i * tiles + tile, mass, mask=tile < tiles)
+        tl.store(cut + i, tl.load(state + i * 5).to(tl.int32))
+        return
+    high = tl.where(tl.load(state + i * 5 + 2) == PIVOTS, float("inf"), high)
     first = marks_of(source, tile, there, vocabulary, low, high, 0)
     first |= marks_of(source, tile, there, vocabulary, low, high, 1) << 16
     second = marks_of(source, tile, there, vocabulary, low, high, 2)
@@ -157,7 +193,7 @@ def finish(
     """LIST: tokens that are searched in registers; a longer list is made shorter first."""
     join_in(OVERLAP)
     i = tl.program_id(0).to(tl.int64)
-    if tl.load(flat + i) == 0:
+    if tl.load(flat + i) != 1:
         return
     t, count = tl.load(temperature + i), tl.load(listed + i)
     scale = 1.4426950408889634 / tl.where(t == 0.0, 1.0, t)

@@ -3,7 +3,7 @@
 scan: one program a (block of tiles, draw). Effect: tile_best[i, t] = best allowed logit of tile t, -inf where there is
 none; tile_mass[i, t] = sum of e ** ((x - tile_best) / T) over its allowed tokens; raw[i, b] = (best, mass, whether one
 is NaN) of block b of the logits as they are, for log-probabilities. For flat draws above[i, j, t] = the part of
-tile_mass at or above pivots[i, j].
+tile_mass at or above pivots[i, j], where the threshold has to be searched (flat[i] = 1).
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ def scan(
     tl.store(tile_best + i * tiles + tile, best_of_tile, mask=there)
     tl.store(tile_mass + i * tiles + tile, sum_of(m0, m1, m2, m3), mask=there)
     if PIVOTS:
-        if tl.load(flat + i) != 0:
+        if tl.load(flat + i) == 1:
             for j in tl.static_range(PIVOTS):
                 v = tl.load(pivots + i * PIVOTS + j)
                 kept = kept_of(x3, m3, v, kept_of(x2, m2, v, kept_of(x1, m1, v, kept_of(x0, m0, v, 0.0))))

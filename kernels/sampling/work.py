@@ -54,7 +54,7 @@ def sizes(vocabulary: int, tuning: Tuning) -> tuple[int, int, int, int]:
 @dataclass(frozen=True, slots=True)
 class Columns:
     """Parameters of n draws on the device. seed, position: [n] int64, taken modulo 2**64. row, mask, target, top_k,
-    flat: [n] int32. temperature, top_p, min_p: [n] float32. flat: 1 for top-p or min-p without top-k."""
+    flat: [n] int32. temperature, top_p, min_p: [n] float32. flat: see `launch.flat_of`."""
 
     seed: Tensor
     position: Tensor
