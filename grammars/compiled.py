@@ -9,7 +9,7 @@ from typing import Any
 import msgspec
 import numpy as np
 
-from .configuration import Configuration, Explorer, Limits, Walked
+from .configuration import UNFORCED, Configuration, Explorer, Limits, Plan, Walked
 from .distance import compile_tables
 from .errors import BudgetTooSmall, InvalidConstraint
 from .forcing import forced_tokens
@@ -49,7 +49,7 @@ class CompiledGrammar:
         self._check_specials()
         self._limits = Limits() if limits is None else limits
         self._layout = Layout(grammar, self._limits.states, self._limits.distances)
-        self.tables = compile_tables(grammar, self._layout, vocabulary.single)
+        self.tables = compile_tables(grammar, self._layout, vocabulary.single, vocabulary.trie, vocabulary.heads)
         self._signatures = Signatures(self.tables, self._layout, vocabulary.longest)
         distinct = self.tables.rules[self.tables.states[self._layout.offsets, KIND] >= DISTINCT]
         self._widest = int(distinct[:, WIDEST].max(initial=0))
@@ -188,18 +188,29 @@ class CompiledGrammar:
                 self.table.pin(self._stops)
             return self._stops
 
-    def plan(self, explorer: Explorer, configuration: Configuration, last: tuple[int, ...]) -> tuple[int, ...]:
+    def plan(self, explorer: Explorer, configuration: Configuration, last: tuple[int, ...]) -> Plan:
         """The forced tokens from a configuration on, after the ids `last` (the newest _CONTEXT of them count)."""
         forced = explorer.forced(configuration)
         if not forced.text:
-            return ()
+            return UNFORCED
         last = last[-_CONTEXT:]
         plan = configuration.plans.get(last)
         if plan is None:
             with self._lock:
-                plan = forced_tokens(explorer, self.vocabulary, configuration, last)
+                tokens = forced_tokens(explorer, self.vocabulary, configuration, last)
+                plan = Plan(tokens, self._need(explorer, configuration, tokens)) if tokens else UNFORCED
             configuration.plans[last] = plan
         return plan
+
+    @staticmethod
+    def _need(explorer: Explorer, configuration: Configuration, tokens: tuple[int, ...]) -> int:
+        """The budget for these tokens and what follows them. The tokenizer's own may be more than the fewest."""
+        here: Configuration | None = configuration
+        for token in tokens:
+            here = here.next.get(token) or explorer.advance(here, token) if here is not None else None
+        if here is None:
+            raise RuntimeError("a forced text cannot be read")
+        return len(tokens) + here.distance
 
     def place(self, state: int) -> str:
         """The name of the rule that a state belongs to, with its pointer."""

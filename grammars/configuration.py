@@ -77,7 +77,7 @@ class Configuration(msgspec.Struct, eq=False):
     safe: int = NO_LIMIT
     limited: dict[int, Row] = {}
     forced: Forced | None = None
-    plans: dict[tuple[int, ...], tuple[int, ...]] = {}
+    plans: dict[tuple[int, ...], Plan] = {}
 
     @property
     def threads(self) -> Any:
@@ -100,6 +100,16 @@ class Forced(msgspec.Struct, frozen=True):
     text: bytes
     threads: Any
     open: bool
+
+
+class Plan(msgspec.Struct, frozen=True):
+    """Forced tokens, and the budget that they and the rest of the text need."""
+
+    tokens: tuple[int, ...]
+    need: int
+
+
+UNFORCED = Plan((), 0)
 
 
 class Walked(msgspec.Struct, frozen=True):

@@ -1,9 +1,11 @@
-"""Law 4: how many bytes each state needs, at least, to finish its frame (Knuth's generalisation of Dijkstra, 1977).
+"""Law 4: how much each state needs to finish its frame (Knuth's generalisation of Dijkstra, 1977).
+
+First in bytes, then shortened by the tokens along that way (shortening.py), or solved anew in tokens (token_paths.py).
 
 A byte edge costs 1 when some byte of it is a token of its own, else it is closed to this path; a call costs what its
 rule costs from its start. A path over one-byte tokens can always be emitted, so its length in bytes is a safe upper
-bound of the tokens needed: masks allow longer tokens and other ways, never fewer. Forced text (law 5) keeps the bound:
-its tokens spell the same bytes in no more tokens.
+bound of the tokens needed: masks allow longer tokens and other ways, never fewer. Forced text (law 5) may take more
+tokens than the bound: it is dropped where the budget has no room for them (matcher.py).
 
 Registers only grow, so the columns of a rule are solved from the last to the first, each to its own fixed point; rules
 are solved callees first, again whenever a callee became nearer.
@@ -16,6 +18,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numba import types
 
+from .columns import next_column
 from .errors import MissingByte, Unsatisfiable
 from .finishing import finish
 from .flat import (
@@ -32,19 +35,18 @@ from .flat import (
     SOURCE,
     TARGET,
 )
-from .ir import CLOSE_KEY, KEY, NEXT_KEY, NOTHING, OPEN_KEY, Grammar
+from .ir import CLOSE_KEY, NEXT_KEY, OPEN_KEY, Grammar
 from .item_costs import surplus
 from .jit import kernel
 from .member_costs import MembersProblem
+from .shortening import shorten
 from .tables import (
     BASE,
     FAR,
     FINAL,
-    HIGH,
     KIND,
     LOW,
     NEXT,
-    PLATEAU,
     START,
     SURPLUS,
     TABLES_TYPE,
@@ -52,16 +54,18 @@ from .tables import (
     Tables,
     build_tables,
 )
+from .token_paths import solve_exactly
+from .trie import Trie
 
 _i8, _i44, _i4, _u1 = types.int64, types.int32[:, ::1], types.int32[::1], types.uint8[::1]
 _ROWS = types.Tuple((_i44, _i4, _i4, _i4, _i44, _i4, _i4, _i4, _i4))  # type: ignore[no-untyped-call]
 
 
 class _Rows(NamedTuple):
-    """Byte edges and calls of all rules, and what is solved with them. rows: int32 [n, 4] (state, target, action,
-    cost); those of rule r are rows[begins[r]: begins[r + 1]]; into[arrives[s]: arrives[s + 1]] lead to state s.
-    calls: int32 [n, 2] (its row, callee), by caller: calls of r are calls[calls_of[r]: calls_of[r + 1]].
-    callers[called[r]: called[r + 1]]: the rules that call r. columns: of each rule."""
+    """Byte edges and calls of all rules, and what is solved with them. rows: int32 [n, 6] (state, target, action, cost,
+    least byte or -1, rule that is called or -1); those of rule r are rows[begins[r]: begins[r + 1]];
+    into[arrives[s]: arrives[s + 1]] lead to state s. calls: int32 [n, 2] (its row, callee), by caller: calls of r are
+    calls[calls_of[r]: calls_of[r + 1]]. callers[called[r]: called[r + 1]]: the rules that call r. columns: of each."""
 
     rows: Any
     begins: Any
@@ -74,27 +78,6 @@ class _Rows(NamedTuple):
     columns: Any
 
 
-@kernel(_i8(_i8, _i8, _i8, _i4, _i4))
-def _next_column(kind, action, column, bounds, following):  # type: ignore[no-untyped-def]
-    """The column after an action, or -1. bounds: the row of Tables.rules; following: its next_required."""
-    low = bounds[LOW]
-    if action == NOTHING:
-        return column
-    if kind == COUNTER:
-        high, plateau = bounds[HIGH], bounds[PLATEAU]
-        if column < low or (high >= 0 and column >= low and not (column == low and plateau > low)):
-            last = low if high < 0 else low + high - plateau
-            return column + 1 if column < last else _i8(-1)
-        return column
-    after = following[min(column, low)]
-    if action >= KEY:
-        j = action - KEY
-        return j + 1 if column <= j and after >= j else _i8(-1)
-    if action in (OPEN_KEY, NEXT_KEY):
-        return _i8(low) if column <= low and after >= low else _i8(-1)
-    return column
-
-
 @kernel(_i8(_i44, _i8, _i4, _i44, _i8, _i8, _i4, _i4))
 def _through(rows, e, distance, states, kind, column, bounds, following):  # type: ignore[no-untyped-def]
     """The cost of a row in a column, from its target on included."""
@@ -102,7 +85,7 @@ def _through(rows, e, distance, states, kind, column, bounds, following):  # typ
     low = bounds[LOW]
     if kind == DISTINCT and column == low + 2 and action in (OPEN_KEY, NEXT_KEY):
         return _i8(cost)
-    after = _next_column(kind, action, column, bounds, following)
+    after = next_column(kind, action, column, bounds, following)
     if after < 0 or cost >= FAR:
         return _i8(FAR)
     rest = distance[states[target, BASE] + after]
@@ -216,14 +199,16 @@ def _rows(layout: Layout, available: Any, surplus: Any) -> _Rows:
     """available: uint8 [256], bytes that are tokens of their own. surplus: by rule, the price of NEXT_KEY beside its
     byte."""
     flat, offsets = layout.flat, layout.starts
-    reach = np.concatenate([[0], np.cumsum(available, dtype=np.int64)])
     edges, calls = flat.edges, flat.calls
-    costs = np.where(reach[edges[:, BYTE_HIGH] + 1] > reach[edges[:, BYTE_LOW]], 1, FAR)
+    ahead = np.where(available, np.arange(256), 256)
+    least = np.minimum.accumulate(ahead[::-1])[::-1][edges[:, BYTE_LOW]]  # the least available byte
+    costs = np.where(least <= edges[:, BYTE_HIGH], 1, FAR)
     costs = np.minimum(costs + np.where(edges[:, ACTION] == NEXT_KEY, surplus[edges[:, OWNER]], 0), FAR)
     by_byte = np.stack([offsets[edges[:, OWNER]] + edges[:, SOURCE], offsets[edges[:, OWNER]] + edges[:, TARGET],
-                        edges[:, ACTION], costs], axis=1)
+                        edges[:, ACTION], costs, least, np.full(len(edges), -1)], axis=1)
     by_call = np.stack([offsets[calls[:, OWNER]] + calls[:, SOURCE], offsets[calls[:, OWNER]] + calls[:, CALL_TARGET],
-                        calls[:, CALL_ACTION], np.full(len(calls), FAR)], axis=1)
+                        calls[:, CALL_ACTION], np.full(len(calls), FAR), np.full(len(calls), -1), calls[:, CALLED]],
+                       axis=1)
     rows = np.concatenate([by_byte, by_call])
     order = np.argsort(-rows[:, 0], kind="stable")  # the last first: most edges lead to later states
     order = order[np.argsort(np.concatenate([edges[:, OWNER], calls[:, OWNER]])[order], kind="stable")]
@@ -240,8 +225,8 @@ def _rows(layout: Layout, available: Any, surplus: Any) -> _Rows:
         calls[by_callee, OWNER], np.searchsorted(calls[by_callee, CALLED], numbers), layout.column_counts)))
 
 
-def _fill(tables: Tables, grammar: Grammar, layout: Layout, available: Any) -> int:
-    """Solves all rules; returns the start rule's cost, FAR when it cannot finish."""
+def _fill(tables: Tables, grammar: Grammar, layout: Layout, available: Any) -> tuple[int, _Rows, Any]:
+    """Solves all rules. Returns the start rule's cost, FAR when it cannot finish; the rows; the rules callees first."""
     tables.distance[:] = FAR
     for index in np.unique(layout.flat.edges[layout.flat.edges[:, ACTION] == NEXT_KEY, OWNER]).tolist():
         tables.rules[index, SURPLUS] = surplus(layout.rules[index], available)
@@ -253,7 +238,7 @@ def _fill(tables: Tables, grammar: Grammar, layout: Layout, available: Any) -> i
         _solve_members(tables, layout, arrays, order.tolist(), available, (queue, waits))
     else:
         _solve_all(tuple(arrays), tuple(tables), order, queue, waits, np.ones(count, np.uint8))
-    return int(tables.distance[layout.bases[grammar.start]])
+    return int(tables.distance[layout.bases[grammar.start]]), arrays, order
 
 
 def _solve_members(tables: Tables, layout: Layout, arrays: _Rows, order: list[int], available: Any,
@@ -282,20 +267,25 @@ def _solve_members(tables: Tables, layout: Layout, arrays: _Rows, order: list[in
 def _members_problem(tables: Tables, layout: Layout, arrays: _Rows, index: int, available: Any) -> MembersProblem:
     rule, columns, base = layout.rules[index], layout.columns[index], layout.bases[index]
     begin, end = arrays.begins[index: index + 2]
-    edges = arrays.rows[begin: end] - np.array([layout.offsets[index]] * 2 + [0, 0], np.int32)
+    edges = np.ascontiguousarray(arrays.rows[begin: end, :4]) - np.array([layout.offsets[index]] * 2 + [0, 0], np.int32)
     places = arrays.calls[arrays.calls_of[index]: arrays.calls_of[index + 1], 0] - begin
     distance = tables.distance[base: base + rule.states * columns].reshape(rule.states, columns)
     return MembersProblem(tables, rule, index, edges, places, distance, available)
 
 
-def compile_tables(grammar: Grammar, layout: Layout, single: Any) -> Tables:
-    """Tables with distances, dead edges removed. single: uint8 [256], bytes that are tokens of their own.
+def compile_tables(grammar: Grammar, layout: Layout, single: Any, trie: Trie, heads: Any) -> Tables:
+    """Tables with distances, dead edges removed. single: uint8 [256], bytes that are tokens of their own. trie: the
+    tokens. heads: its nodes of one and two bytes (trie.py).
 
     Raises MissingByte when only bytes without a token stand in the way, Unsatisfiable when no text fits at all.
     """
     tables = build_tables(layout, single)
-    if _fill(tables, grammar, layout, single) >= FAR:
+    cost, arrays, order = _fill(tables, grammar, layout, single)
+    if cost >= FAR:
         raise _cause(tables, grammar, layout, single)
+    shorten(arrays.rows, arrays.begins, arrays.columns, order, tables, trie, heads)
+    if len(grammar.rules) == 1 and layout.columns[0] == 1 and not grammar.rules[0].calls:
+        solve_exactly(tables, trie)
     finish(tables, layout)
     return tables
 
@@ -303,11 +293,11 @@ def compile_tables(grammar: Grammar, layout: Layout, single: Any) -> Tables:
 def _cause(tables: Tables, grammar: Grammar, layout: Layout, single: Any) -> MissingByte | Unsatisfiable:
     root = grammar.rules[grammar.start]
     available = np.ones(256, np.uint8)
-    if _fill(tables, grammar, layout, available) >= FAR:
+    if _fill(tables, grammar, layout, available)[0] >= FAR:
         return Unsatisfiable(f"no finite text fits {root.name}", where=root.pointer)
     for byte in np.flatnonzero(single == 0).tolist():
         available[byte] = 0
-        if _fill(tables, grammar, layout, available) >= FAR:
+        if _fill(tables, grammar, layout, available)[0] >= FAR:
             break
     return MissingByte(f"every text of this constraint needs the byte 0x{byte:02X}, which no token is",
                        where=root.pointer, fix="Use a model whose vocabulary has that byte.")

@@ -14,9 +14,9 @@ from typing import Any
 
 from numba import njit
 
-_COMPILED = ("ir", "arena", "key_text", "flat", "tables", "finishing", "distance", "new_keys", "member_keys",
-             "members", "member_costs", "closing", "context", "walk", "stretches", "masking", "slices", "trie",
-             "body_walk", "composing", "digest")
+_COMPILED = ("ir", "arena", "key_text", "flat", "tables", "finishing", "columns", "distance", "shortening",
+             "token_paths", "new_keys", "member_keys", "members", "member_costs", "closing", "context", "walk",
+             "stretches", "masking", "slices", "trie", "body_walk", "composing", "digest")
 # _nrt is no documented option; without it everything stays right and becomes slow.
 _OPTIONS: dict[str, Any] = {"cache": True, "nogil": True, "_nrt": False}
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from .configuration import Configuration, Explorer
+from .configuration import UNFORCED, Configuration, Explorer, Plan
 from .ir import special
 from .rows import Row
 from .walk import STATE
@@ -33,13 +33,14 @@ class TokenRejected(ValueError):
 class _Position(msgspec.Struct, eq=False):
     """One place in a text, linked to the place before it: rollback follows the links, a copy shares them.
 
-    configuration: None after a stop id. plan: the forced tokens from here on.
+    configuration: None after a stop id. plan: the forced tokens from here on; need: the budget for them and the rest.
     """
 
     before: _Position | None
     token: int
     configuration: Configuration | None
     plan: tuple[int, ...]
+    need: int
 
 
 class Matcher:
@@ -52,7 +53,8 @@ class Matcher:
         self._closing = closing
         self._pinned: Row | None = None
         start = explorer.start
-        self._position = _Position(None, -1, start, grammar.plan(explorer, start, ()) if forcing else ())
+        plan = grammar.plan(explorer, start, ()) if forcing else UNFORCED
+        self._position = _Position(None, -1, start, plan.tokens, plan.need)
 
     def row(self, budget: int | None) -> int:
         """The mask row of the next token. budget: tokens left, this one included; None: no limit.
@@ -63,7 +65,7 @@ class Matcher:
         table = self._grammar.table
         position = self._position
         configuration = position.configuration
-        if position.plan:
+        if position.plan and self._followed(position, budget):
             row = self._grammar.single_row(position.plan[0])
         elif configuration is None:
             row = self._grammar.stop_row()
@@ -95,9 +97,10 @@ class Matcher:
         successor = configuration.next.get(token) if configuration is not None else None
         if successor is None:
             successor = self._enter(configuration, token)
-        following = _Position(position, token, successor, rest)
+        following = _Position(position, token, successor, rest, position.need - 1)
         if self._forcing and not rest and successor is not None:
-            following.plan = self._plan(following, successor)
+            plan = self._plan(following, successor)
+            following.plan, following.need = plan.tokens, plan.need
         if self._pinned is not None:
             self._pinned.pins -= 1
             self._pinned = None
@@ -126,10 +129,17 @@ class Matcher:
             return configuration.next[token]
         return self._explorer.advance(configuration, token)
 
-    def _plan(self, position: _Position, configuration: Configuration) -> tuple[int, ...]:
+    def _followed(self, position: _Position, budget: int | None) -> bool:
+        """Whether the plan is kept. The tokenizer's own tokens may be more than the fewest: where they would not leave
+        enough of the budget nothing is forced, and the budget alone decides."""
+        if self._closing and budget is not None and budget < position.need:
+            position.plan = ()
+        return bool(position.plan)
+
+    def _plan(self, position: _Position, configuration: Configuration) -> Plan:
         forced = configuration.forced
         if forced is not None and not forced.text:
-            return ()
+            return UNFORCED
         last: list[int] = []
         here: _Position | None = position
         while here is not None and here.before is not None and len(last) < _CONTEXT:
@@ -172,8 +182,10 @@ class Matcher:
         twin._pinned, twin._position = None, self._position
         return twin
 
-    def forced(self, limit: int) -> list[int]:
-        """The next tokens that leave no choice, at most `limit`, not yet accepted; [] when there is a choice."""
+    def forced(self, limit: int, budget: int | None = None) -> list[int]:
+        """The next tokens that leave no choice, at most `limit`, not yet accepted; [] when there is a choice, or when
+        they would not leave enough of `budget`, the tokens left."""
+        self._followed(self._position, budget)
         return list(self._position.plan[: max(limit, 0)])
 
     def min_tokens(self) -> int:

@@ -103,6 +103,16 @@ def build_trie(tokens: Sequence[bytes], ids: Sequence[int], width: int) -> Trie:
     return Trie(byte, depth, size, token, twin, _plain(byte, size))
 
 
+def heads(trie: Trie) -> Int32s:
+    """[65792] the node of each byte, and at 256 + 256 * a + b that of each two bytes; -1 for none."""
+    found = np.full(256 + 65536, -1, np.int32)
+    first, second = np.flatnonzero(trie.depth == 1), np.flatnonzero(trie.depth == 2)
+    found[trie.byte[first]] = first
+    above = trie.byte[first[np.searchsorted(first, second) - 1]].astype(np.int64) if len(second) else second
+    found[256 + 256 * above + trie.byte[second]] = second
+    return found
+
+
 def _plain(byte: Bytes, size: Int32s) -> Bytes:
     special = ~np.isin(byte, np.frombuffer(PLAIN_BYTES, np.uint8))
     before = np.concatenate([[0], np.cumsum(special)])

@@ -10,7 +10,7 @@ import numpy.typing as npt
 from .bodies import BodyStore
 from .ir import special as spelled
 from .slices import Slices
-from .trie import Trie, build_trie
+from .trie import Trie, build_trie, heads
 
 
 class Vocabulary:
@@ -49,6 +49,7 @@ class Vocabulary:
         np.cumsum([len(text) for text in self.spelled], out=self.starts[1: len(self.spelled) + 1])
         self.starts[len(self.spelled) + 1:] = self.starts[len(self.spelled)]
         self.trie: Trie = build_trie(self.spelled, ids, max(self.size, 1))
+        self.heads = heads(self.trie)
         self.slices = Slices(self.trie, self.words)
         self.bodies = BodyStore(self.trie, self.spelled, self.words)
         self.node_of = self._nodes()

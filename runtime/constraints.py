@@ -15,7 +15,7 @@ class MatcherLike(Protocol):
 
     def row(self, budget: int | None) -> int: ...
     def accept(self, token: int) -> None: ...
-    def forced(self, limit: int) -> Sequence[int]: ...
+    def forced(self, limit: int, budget: int | None = None) -> Sequence[int]: ...
     def may_end(self) -> bool: ...
     def must_end(self) -> bool: ...
     def close(self) -> None: ...
@@ -57,11 +57,11 @@ class Constrained:
     def accept(self, token: int) -> None:
         self._matcher.accept(token)
 
-    def forced(self, limit: int) -> list[int]:
-        """Forced tokens from here, now accepted."""
-        if limit <= 0:
+    def forced(self, left: int) -> list[int]:
+        """Forced tokens from here, now accepted, with a budget of `left`."""
+        if left <= 0:
             return []
-        tokens = list(self._matcher.forced(limit))[:limit]
+        tokens = list(self._matcher.forced(left, left))[:left]
         for token in tokens:
             self._matcher.accept(token)
         return tokens

@@ -4,13 +4,18 @@ from __future__ import annotations
 
 import pytest
 from hypothesis import assume, given, settings
+from hypothesis import strategies as st
 
+from espalier.grammars import token_paths
+from espalier.grammars.compile import compile_constraint
+from espalier.grammars.constraint import Choices, JsonSchema, Regex
 from espalier.grammars.errors import MissingByte, Unsatisfiable
 from espalier.grammars.ir import CLOSE_KEY, COUNT, KEY, OPEN_KEY, Call, Counter, Grammar, Order
 from espalier.grammars.vocabulary import Vocabulary
 
-from .drawn import edge, grammars, json_grammar, rule, small_vocabulary
+from .drawn import edge, grammars, json_grammar, rule, small_vocabulary, tokens
 from .engine import allowed, bind
+from .naive import Naive
 from .reference import Reference, UndecidedError
 
 
@@ -27,6 +32,84 @@ def test_the_least_budget_is_the_length_of_the_shortest_text(grammar):
     except Unsatisfiable:
         found = None
     assert found == expected
+
+
+def _fewest(naive, vocabulary):
+    """The fewest tokens of any text, breadth first."""
+    layer, seen, depth = {naive.start()}, set(), 0
+    while layer:
+        if any(naive.may_end(threads) for threads in layer):
+            return depth
+        seen |= layer
+        layer = {_after(naive, threads, vocabulary.tokens[t]) for threads in layer for t in vocabulary.text_ids}
+        layer, depth = {threads for threads in layer if threads} - seen, depth + 1
+    return None
+
+
+def _after(naive, threads, text):
+    for byte in text:
+        threads = naive.step(threads, byte)
+    return threads
+
+
+PIECES = st.sampled_from(["a", "b", "[abc]", "ab", "(ab|c)", "[^a]", "(a|bc)", "c{3}", "[ab]{2,5}", "(bca)?", "b*"])
+CONSTRAINTS = st.one_of(
+    st.lists(PIECES, min_size=1, max_size=4).map(lambda parts: Regex("".join(parts))),
+    st.lists(st.text("abc", min_size=1, max_size=7), min_size=1, max_size=4).map(lambda o: Choices(tuple(o))),
+)
+
+
+@settings(max_examples=100, deadline=None)
+@given(CONSTRAINTS, tokens, st.booleans())
+def test_expressions_and_choices_know_the_fewest_tokens_exactly(constraint, extra, by_bytes):
+    vocabulary = small_vocabulary(extra)
+    with pytest.MonkeyPatch.context() as patch:
+        if by_bytes:
+            patch.setattr(token_paths, "_NODES", 1)
+        try:
+            grammar = compile_constraint(constraint)
+            compiled = bind(grammar, vocabulary)
+        except (MissingByte, Unsatisfiable):
+            assume(False)
+    assert compiled.min_tokens == _fewest(Naive(grammar), vocabulary)
+
+
+@settings(max_examples=100, deadline=None)
+@given(grammars(), tokens)
+def test_tokens_of_several_bytes_bring_the_end_no_farther(grammar, extra):
+    try:
+        short, long = bind(grammar, small_vocabulary(extra)), bind(grammar, small_vocabulary([]))
+    except Unsatisfiable:
+        assume(False)
+    assert short.min_tokens <= long.min_tokens
+    assert (short.tables.distance <= long.tables.distance).all()
+
+
+def test_an_object_is_counted_in_the_tokens_along_its_shortest_text():
+    schema = '{"type":"object","properties":{"name":{"type":"string","minLength":2},"ok":{"type":"boolean"}},' \
+             '"required":["name","ok"]}'
+    words = [b'{"', b"name", b'":"', b'","', b'ok":', b"true", b"  "]
+    vocabulary = Vocabulary([*(bytes([b]) for b in range(256)), *words, b""], special=(), stop=(263,),
+                            encode=lambda text: list(text.encode()))
+    compiled = bind(compile_constraint(JsonSchema(schema)), vocabulary)
+    assert compiled.min_tokens == len(['{"', "name", '":"', "  ", '"', ",", '"', 'ok":', "true", "}"])
+
+
+def test_forced_text_that_the_budget_has_no_room_for_is_not_forced():
+    """The tokenizer's own tokens of a text may be more than the fewest."""
+    vocabulary = Vocabulary([b"a", b"b", b"ab", b""], special=(), stop=(3,),
+                            encode=lambda text: ["ab".index(c) for c in text])
+    compiled = bind(compile_constraint(Choices(("abab",))), vocabulary)
+    assert compiled.min_tokens == 2
+    matcher = compiled.matcher()
+    assert matcher.forced(9) == [0, 1, 0, 1]
+    assert matcher.forced(9, 4) == [0, 1, 0, 1]
+    assert allowed(compiled, matcher, 3) == {0, 2}
+    assert matcher.forced(9, 3) == []
+    matcher.accept(2)
+    assert allowed(compiled, matcher, 1) == {2}
+    matcher.accept(2)
+    assert matcher.must_end()
 
 
 @pytest.mark.parametrize(("low", "high"), [(0, None), (3, None), (0, 0), (0, 5000), (17, 5000), (40, 41), (2500, 2500)])

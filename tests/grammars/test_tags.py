@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from itertools import product
 
 import pytest
@@ -98,10 +99,13 @@ def test_every_mask_is_the_tokens_that_can_still_close(tags: Tags, extra: list[s
     budget = compiled.min_tokens + rng.randrange(5)  # type: ignore[attr-defined]
     while True:
         after = {t: _read(naive, threads, vocabulary.tokens[t]) for t in vocabulary.text_ids}
-        expected = {t for t, here in after.items() if here and _nearest(naive, here) < budget}
-        expected |= set(vocabulary.stop) if naive.may_end(threads) else set()
-        assert allowed(compiled, matcher, budget) == expected
-        going_on = sorted(expected - set(vocabulary.stop))
+        live = {t: here for t, here in after.items() if here}
+        found = allowed(compiled, matcher, budget)
+        assert found & set(vocabulary.stop) == (set(vocabulary.stop) if naive.may_end(threads) else set())
+        found -= set(vocabulary.stop)
+        assert {t for t, here in live.items() if _nearest(naive, here, [b"a", b"b"]) < budget} <= found
+        assert found <= {t for t, here in live.items() if _nearest(naive, here, vocabulary.tokens) < budget}
+        going_on = sorted(found)
         if not going_on:
             break
         token = rng.choice(going_on)  # type: ignore[attr-defined]
@@ -116,10 +120,12 @@ def _read(naive: Naive, threads: frozenset, text: bytes) -> frozenset:
     return threads
 
 
-def _nearest(naive: Naive, threads: frozenset) -> int:
-    layer, depth = {threads}, 0
+def _nearest(naive: Naive, threads: frozenset, tokens: Sequence[bytes]) -> int:
+    """The fewest of these tokens to the end."""
+    layer, seen, depth = {threads}, {threads}, 0
     while not any(naive.may_end(here) for here in layer):
-        layer = {after for here in layer for after in naive.followers(here).values()}
+        layer = {after for here in layer for text in tokens if text and (after := _read(naive, here, text))} - seen
+        seen |= layer
         depth += 1
     return depth
 

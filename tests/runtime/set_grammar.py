@@ -81,7 +81,7 @@ class SetMatcher:
             raise ValueError(f"token {token} is not allowed after {self._said}")
         self._said += (token,)
 
-    def forced(self, limit: int) -> list[int]:
+    def forced(self, limit: int, budget: int | None = None) -> list[int]:
         ahead = SetMatcher(self._grammar)
         ahead._said = self._said
         tokens: list[int] = []
