@@ -25,7 +25,7 @@ from functools import partial
 import torch
 
 from . import merge_parts
-from .base import KernelError
+from .base import FLOATS, Implementation, KernelError
 from .items import CHUNK
 from .jit import Arg, constexpr, jit, tl
 from .merge_parts import fold, normalized
@@ -73,6 +73,16 @@ CROWD = 396
 FAST = Tiles(Tile(16, 64, 2, 5), Tile(128, 128, 8, 5), crowd=Tile(16, 64, 2, 4))
 FP8 = Tiles(Tile(16, 32, 1, 5), Tile(128, 64, 8, 5))
 EXACT = Tiles(Tile(16, 64, 2, 5), Tile(128, 64, 8, 5), crowd=Tile(16, 64, 2, 4), whole=Tile(16, 64, 4, 5))
+# Heads of more than 128 dimensions: the largest tiles whose values stay in registers (scripts/kernel_report).
+LARGE = Tiles(Tile(16, 64, 4, 3), Tile(64, 64, 8, 3))
+FP8_LARGE = Tiles(Tile(16, 32, 4, 4), Tile(64, 32, 8, 3))
+
+
+def tiles_for(head_dim: int, *, exact: bool = False, coded: bool = False) -> Tiles:
+    """What `attend` should be given, and a plan made for. coded: keys and values of 8 bits."""
+    if head_dim > 128:
+        return FP8_LARGE if coded and not exact else LARGE
+    return EXACT if exact else FP8 if coded else FAST
 
 
 def reference(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, step: Step, score: Score) -> torch.Tensor:
@@ -250,8 +260,10 @@ def attend(
     *, out: torch.Tensor | None = None, exact: bool = False, side: torch.cuda.Stream | None = None,
     tiles: Tiles = FAST, overlap: bool = True,
 ) -> torch.Tensor:
-    """side: a second stream, on which the wide bin runs beside the narrow one. overlap: where one bin runs alone, the
-    merge is set up meanwhile (programmatic dependent launch). Raises KernelError for shapes that do not fit together.
+    """tiles: `tiles_for`. side: a second stream, on which the wide bin runs beside the narrow one, of another priority
+    than the current one: those of one priority are given out in turn, and may be the same. overlap: where one bin runs
+    alone, the merge is set up meanwhile (programmatic dependent launch). Raises KernelError for what does not fit
+    together.
     """
     _check(q, k, v, step, score)
     out = torch.empty_like(q) if out is None else out
@@ -262,6 +274,8 @@ def attend(
         _launch(q, k, v, step, work, score, out, False, narrow, exact, overlap)
     else:
         main = torch.cuda.current_stream()
+        if side == main:
+            raise KernelError("side is the current stream: give it another priority")
         side.wait_stream(main)
         with torch.cuda.stream(side):
             _launch(q, k, v, step, work, score, out, True, tiles.wide, exact)
@@ -282,3 +296,19 @@ def _check(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, step: Step, score:
         raise KernelError("scale is positive, and keys and values are scaled both or neither")
     if step.drafts and 0 < score.window < 64:
         raise KernelError(f"a window over a draft region has at least 64 slots, not {score.window}")
+
+
+def on_cpu(
+    q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, step: Step, work: Work, score: Score,
+    *, out: torch.Tensor | None = None, **_options: object,
+) -> torch.Tensor:
+    """The reference, which needs no plan; `work` and the options of `attend` change nothing."""
+    found = reference(q, k, v, step, score)
+    return found if out is None else out.copy_(found)
+
+
+IMPLEMENTATIONS = (
+    Implementation("paged_attention", ("cpu",), FLOATS, ("fast", "exact"), on_cpu),
+    Implementation("paged_attention", ("cuda",), FLOATS, ("fast",), attend),
+    Implementation("paged_attention", ("cuda",), FLOATS, ("exact",), partial(attend, exact=True, tiles=EXACT)),
+)

@@ -20,6 +20,7 @@ from . import (
     linear,
     log_probs,
     next_row,
+    paged_attention,
     plan_items,
     rms_norm,
     rope_write,
@@ -47,6 +48,7 @@ TABLE: tuple[Implementation, ...] = (
     *log_probs.IMPLEMENTATIONS,
     *next_row.IMPLEMENTATIONS,
     *plan_items.IMPLEMENTATIONS,
+    *paged_attention.IMPLEMENTATIONS,
     *change_table.IMPLEMENTATIONS,
 )
 
@@ -69,6 +71,7 @@ class Kernels:
     log_probs: Callable[[Tensor, npt.NDArray[np.int32], Picks, int, bool], LogProbs]
     next_row: Callable[[Tensor, Tensor, Tensor, Tensor, Tensor, Tensor, Tensor], None]
     plan_items: Callable[..., None]
+    paged_attention: Callable[..., Tensor]
     change_table: Callable[..., None]
 
 

@@ -27,7 +27,7 @@ from espalier.kernels.layout import Batch, PagedCache, Span
 from espalier.kernels.linear import Matrix
 from espalier.kernels.packed_step import PackedStep
 from espalier.kernels.paged import Score, Work
-from espalier.kernels.paged_attention import EXACT, FAST, FP8, attend
+from espalier.kernels.paged_attention import attend, tiles_for
 from espalier.kernels.park_pages import HostPages, Lane, park, restore
 from espalier.kernels.sampling import launch
 from espalier.kernels.sampling.edit import Edits, edit
@@ -109,11 +109,11 @@ def _attend(dtype: torch.dtype, exact: bool) -> None:
     forest = Forest.of(TREES, 16)
     q = torch.randn(forest.tokens, GROUPS * KV_HEADS, DIM, device=CUDA).bfloat16()
     k, v = (forest.pool(KV_HEADS, DIM, torch.float32, "cuda").to(dtype) for _ in range(2))
-    score, tiles = Score(DIM**-0.5), FAST
+    score = Score(DIM**-0.5)
     if dtype == torch.float8_e4m3fn:
         ones = torch.ones(k.shape[:3], device=CUDA)
-        score, tiles = Score(DIM**-0.5, k_scale=ones, v_scale=ones), FP8
-    attended(forest, q, k, v, score, exact=exact, programs=8, tiles=tiles)
+        score = Score(DIM**-0.5, k_scale=ones, v_scale=ones)
+    attended(forest, q, k, v, score, exact=exact, programs=8)
 
 
 def planned_steps() -> None:
@@ -130,7 +130,7 @@ def planned_steps() -> None:
     q = torch.randn(tokens, heads, DIM, device=CUDA).bfloat16()
     k, v = (forest.pool(KV_HEADS, DIM, torch.bfloat16, "cuda") for _ in range(2))
     for exact, window in ((False, 0), (True, 0), (False, 40)):
-        tiles = EXACT if exact else FAST
+        tiles = tiles_for(DIM, exact=exact)
         cut = Cut(GROUPS, KV_HEADS, narrow=tiles.narrow.m, wide=tiles.wide.m, exact=exact, window=window)
         work = Work.room(tokens=tokens, counts=(9, 9), q_heads=heads, head_dim=DIM, device=CUDA, size=1 << 20)
         plan_items.on_device(step.rows, step.segments, cut, work, fault, checked=True)

@@ -99,7 +99,7 @@ def rotation(case: Case, pool: torch.Tensor, made: Plan, plain: bool, work: Work
     keys = pool.to(torch.float8_e4m3fn) if case.fp8 else pool
     factors = tuple(scales(pool.shape[1]) for _ in range(2)) if case.fp8 else (None, None)
     score = Score(DIM**-0.5, k_scale=factors[0], v_scale=factors[1])
-    side = torch.cuda.Stream() if made.narrow and made.wide else None
+    side = torch.cuda.Stream(priority=-1) if made.narrow and made.wide else None
     found: list[Copy] = []
     order = torch.randperm(pool.shape[1], dtype=torch.int32)
     for copy in range(copies):

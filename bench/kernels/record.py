@@ -108,8 +108,11 @@ class Record:
             return False
         result = measure()
         self.rows.append(result)
-        print(result.line(), result.more.get("passes", ""), flush=True)
+        print(result.line(), flush=True)
+        self.write()
+        return True
+
+    def write(self) -> None:
         record = self.head | {"rows": [row_of(asdict(row)) for row in self.rows]}
         self.path.parent.mkdir(parents=True, exist_ok=True)
         self.path.write_text(json.dumps(record, indent=1) + "\n", encoding="utf-8")
-        return True

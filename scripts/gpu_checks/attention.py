@@ -9,7 +9,7 @@ import torch
 
 from espalier.kernels.items import Cut, plan
 from espalier.kernels.paged import Score, Step, Work
-from espalier.kernels.paged_attention import EXACT, FAST, FP8, Tiles, attend, reference
+from espalier.kernels.paged_attention import attend, reference, tiles_for
 from tests.kernels.forests import Forest, Node
 
 Report = Callable[[str, bool, str], None]
@@ -31,18 +31,18 @@ def stepped(forest: Forest, device: str) -> Step:
 
 def attended(
     forest: Forest, q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, score: Score, *, exact: bool, programs: int,
-    tiles: Tiles = FAST, overlap: bool = False,
+    overlap: bool = False,
 ) -> torch.Tensor:
-    tiles = EXACT if exact else tiles
+    tiles = tiles_for(q.shape[2], exact=exact, coded=k.element_size() == 1)
     made = plan(forest.rows, forest.segments, Cut(
         groups=GROUPS, kv_heads=KV_HEADS, least=programs, most=programs, narrow=tiles.narrow.m, wide=tiles.wide.m,
         window=score.window, exact=exact))
-    work = Work.of(made, q_heads=GROUPS * KV_HEADS, head_dim=DIM, device=q.device)
+    work = Work.of(made, q_heads=GROUPS * KV_HEADS, head_dim=q.shape[2], device=q.device)
     for scratch in (work.part_o, work.part_ml):
         scratch.fill_(torch.nan)
     return attend(
         q, k, v, stepped(forest, "cuda"), work, score, out=torch.full_like(q, torch.nan), exact=exact,
-        side=torch.cuda.Stream(), tiles=tiles, overlap=overlap)
+        side=torch.cuda.Stream(priority=-1), tiles=tiles, overlap=overlap)
 
 
 def error_of(ours: torch.Tensor, expected: torch.Tensor) -> float:
@@ -50,8 +50,8 @@ def error_of(ours: torch.Tensor, expected: torch.Tensor) -> float:
     return float(((ours.double() - expected.double()).norm() / expected.double().norm()).nan_to_num(1e9))
 
 
-def queries(forest: Forest) -> torch.Tensor:
-    return torch.randn(forest.tokens, GROUPS * KV_HEADS, DIM, device="cuda").bfloat16()
+def queries(forest: Forest, dim: int = DIM) -> torch.Tensor:
+    return torch.randn(forest.tokens, GROUPS * KV_HEADS, dim, device="cuda").bfloat16()
 
 
 def check_forests(report: Report, *, exact: bool, window: int) -> None:
@@ -76,7 +76,7 @@ def check_fp8(report: Report, *, exact: bool) -> None:
     factors = [forest.pool(KV_HEADS, 1, torch.float32, "cuda")[..., 0].abs() / 40 for _ in range(2)]
     score = Score(DIM**-0.5, k_scale=factors[0], v_scale=factors[1])
     expected = reference(q, k.float(), v.float(), stepped(forest, "cpu"), score)
-    error = error_of(attended(forest, q, k, v, score, exact=exact, programs=300, tiles=FP8), expected)
+    error = error_of(attended(forest, q, k, v, score, exact=exact, programs=300), expected)
     report(f"paged attention, fp8, exact={exact}", error < 1e-2, f"relative error {error:.1e}")
 
 
@@ -89,6 +89,17 @@ def check_drafts(report: Report, *, exact: bool) -> None:
     expected = reference(q, k, v, stepped(forest, "cpu"), score)
     error = error_of(attended(forest, q, k, v, score, exact=exact, programs=300), expected)
     report(f"drafts, window, cap and sinks, exact={exact}", error < 1e-2, f"relative error {error:.1e}")
+
+
+def check_heads(report: Report, *, exact: bool, dims: tuple[int, ...]) -> None:
+    trees = [Node(656, (Node(17), Node(190, tokens=70), Node(32, (Node(1), Node(100))))), Node(1300)]
+    for dim in dims:
+        forest = Forest.of(trees, 16)
+        q, score = queries(forest, dim), Score(dim**-0.5)
+        k, v = (forest.pool(KV_HEADS, dim, torch.bfloat16, "cuda") for _ in range(2))
+        expected = reference(q, k, v, stepped(forest, "cpu"), score)
+        error = error_of(attended(forest, q, k, v, score, exact=exact, programs=20), expected)
+        report(f"heads of {dim}, exact={exact}", error < 1e-2, f"relative error {error:.1e}")
 
 
 def check_overlap(report: Report) -> None:
@@ -107,3 +118,4 @@ def run(report: Report) -> None:
     check_forests(report, exact=False, window=200)
     check_fp8(report, exact=False)
     check_drafts(report, exact=False)
+    check_heads(report, exact=False, dims=(64, 80, 96, 256))

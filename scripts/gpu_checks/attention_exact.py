@@ -10,7 +10,7 @@ from espalier.kernels.jit import Arg, constexpr, dot, jit, tl
 from espalier.kernels.paged import Score
 from tests.kernels.forests import Forest, Node
 
-from .attention import DIM, GROUPS, KV_HEADS, attended, check_drafts, check_forests, check_fp8, queries
+from .attention import DIM, GROUPS, KV_HEADS, attended, check_drafts, check_forests, check_fp8, check_heads, queries
 
 Report = Callable[[str, bool, str], None]
 
@@ -75,3 +75,4 @@ def run(report: Report) -> None:
     check_forests(report, exact=True, window=0)
     check_fp8(report, exact=True)
     check_drafts(report, exact=True)
+    check_heads(report, exact=True, dims=(64, 256))

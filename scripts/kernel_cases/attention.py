@@ -3,7 +3,7 @@ from __future__ import annotations
 from typing import Any
 
 from espalier.kernels.merge_parts import _merge
-from espalier.kernels.paged_attention import CROWD, EXACT, FAST, FP8, Tile, _attend
+from espalier.kernels.paged_attention import CROWD, EXACT, FAST, FP8, FP8_LARGE, LARGE, Tile, _attend
 
 from .case import Case, typed
 
@@ -26,7 +26,8 @@ def _case(name: str, tile: Tile, kv: str = "bf16", *, spills: int = 0, later: in
 
 def _cases() -> tuple[Case, ...]:
     pairs = {"DIM": 64, "WIDTH": 64, "SCALED": True, "PAIRED": True}
-    exact = {"CHUNK": 512}
+    exact, large = {"CHUNK": 512}, {"DIM": 256, "WIDTH": 256}
+    large_pairs = {**pairs, "DIM": 128, "WIDTH": 128}
     merge = {"HEADS": 32, "DIM": 128, "WIDTH": 128, "AHEAD": 16, "EACH": 1, "OVERLAP": False}
     return (
         _case("narrow", FAST.narrow), _case("wide", FAST.wide, spills=48, later=144),
@@ -39,6 +40,11 @@ def _cases() -> tuple[Case, ...]:
         _case("exact narrow", EXACT.narrow, spills=48, **exact), _case("exact wide", EXACT.wide, **exact),
         _case("exact crowd", EXACT.narrow_for(CROWD + 1, True), spills=32, **exact),
         _case("exact whole", EXACT.narrow_for(CROWD + 1, False), **exact),
+        _case("narrow, head of 256", LARGE.narrow, **large), _case("wide, head of 256", LARGE.wide, **large),
+        _case("exact narrow, head of 256", LARGE.narrow, later=24, **large, **exact),
+        _case("exact wide, head of 256", LARGE.wide, spills=24, **large, **exact),
+        _case("narrow, pairs of fp8, head of 256", FP8_LARGE.narrow, "i16", **large_pairs),
+        _case("wide, pairs of fp8, head of 256", FP8_LARGE.wide, "i16", spills=32, later=592, **large_pairs),
         _case("crowd", FAST.narrow_for(CROWD + 1, True)),
         Case("attention merge", _merge, typed("*fp32: part_o part_ml; *i32: part_begin; *bf16: out"), merge, warps=1,
              wide=("part_o",)),

@@ -8,7 +8,7 @@ import torch
 from espalier.kernels.base import KernelError
 from espalier.kernels.items import Cut, Row, Segment, plan
 from espalier.kernels.paged import Score, Step, Work
-from espalier.kernels.paged_attention import EXACT, Tile, Tiles, attend, reference
+from espalier.kernels.paged_attention import EXACT, Tile, Tiles, attend, reference, tiles_for
 
 from .forests import Forest, Node
 
@@ -72,6 +72,14 @@ def test_it_does_not_matter_how_the_work_is_cut(name: str) -> None:
 @pytest.mark.parametrize("dim", [64, 80, 96, 128, 256])
 def test_every_head_size(dim: int) -> None:
     close(*run(FORESTS["shared"], dim=dim))
+
+
+def test_tiles_of_large_heads_are_smaller() -> None:
+    assert tiles_for(128, exact=True) is EXACT
+    for coded in (False, True):
+        large, usual = tiles_for(256, coded=coded), tiles_for(96, coded=coded)
+        assert large.wide.m * large.wide.n < usual.wide.m * usual.wide.n
+    assert tiles_for(256, exact=True, coded=True).wide.n == 64
 
 
 @pytest.mark.parametrize("groups", [1, 3, 5, 8, 24])
