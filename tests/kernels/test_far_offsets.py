@@ -10,7 +10,10 @@ import torch
 
 from espalier.kernels import copy_slots, gather_rows, park_pages, rope_write, sample
 from espalier.kernels.copy_slots import copies_of
+from espalier.kernels.items import Cut, Row, Segment, plan
 from espalier.kernels.layout import Batch, PagedCache, Span
+from espalier.kernels.paged import Score, Step, Work
+from espalier.kernels.paged_attention import attend, reference
 
 from .helpers import CPU
 
@@ -63,6 +66,20 @@ def test_keys_are_written_to_the_last_pages(dtype: torch.dtype) -> None:
         # A step of a code, or of bfloat16, which the interpreter does not round to nearest.
         relative, absolute = (0.0, 1.0) if tensor.dtype == torch.int8 else (8e-3, 0.0)
         torch.testing.assert_close(mine.float(), tensor[page, :, slot].float(), rtol=relative, atol=absolute)
+
+
+def test_attention_reads_the_last_pages() -> None:
+    cache = last_pages(torch.bfloat16)
+    k, v = (x[0] for x in (cache.k, cache.v))
+    for pages in (k, v):
+        pages[-3:] = torch.randn(3, 1, 16, 64).bfloat16()
+    rows, segments = [Row(0, 0, 2, 40, 40, 0, 0)], [Segment(0, 40, 0, 1, -1, 0)]
+    last = cache.pages - 1
+    step = Step.of(rows, segments, torch.tensor([[last, last - 2, last - 1]], dtype=torch.int32))
+    work = Work.of(plan(rows, segments, Cut(groups=2, kv_heads=1)), q_heads=2, head_dim=64, device=CPU)
+    q, score = torch.randn(2, 2, 64).bfloat16(), Score(0.125)
+    torch.testing.assert_close(
+        attend(q, k, v, step, work, score).float(), reference(q, k, v, step, score).float(), rtol=1.6e-2, atol=1.6e-2)
 
 
 def test_the_last_rows_are_gathered() -> None:
