@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ..grammars.constraint import Tag, Tags
+from ..grammars.constraint import JsonSchema, Tag, Tags
 from .async_state import AsyncState
 from .backends.local import local
 from .backends.scripted import scripted
@@ -22,6 +22,7 @@ __all__ = [
     "Event",
     "Expression",
     "Function",
+    "JsonSchema",
     "Model",
     "ProgramError",
     "State",

@@ -114,6 +114,10 @@ def _is_model(schema: object) -> bool:
 
 
 def _schema_kind(schema: Any, spacing: Spacing) -> Kind:
+    if isinstance(schema, JsonSchema):
+        if spacing != "compact":
+            raise ProgramError("a JsonSchema has a spacing of its own", where="spacing", fix="Say it there.")
+        return Kind(schema, json.loads)
     source: Any = schema
     read: Reader = json.loads
     if _is_model(schema):

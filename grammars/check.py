@@ -14,7 +14,7 @@ from decimal import Decimal
 import msgspec
 
 from .compile import compile_constraint
-from .constraint import Constraint, Gbnf, JsonSchema, Lark, Regex, Spacing
+from .constraint import Constraint, Gbnf, JsonSchema, Lark, Regex
 from .errors import ConstraintError, InvalidConstraint
 from .ir import Grammar
 from .json_text import JsonValue, read_json, spell
@@ -107,12 +107,12 @@ def check_case(case: Mapping[str, object], produce: Produce, *, complete: bool =
     return CaseReport(name, True, None, **verdicts, ms=round(ms, 3), failures=_failures(case, verdicts))
 
 
-def check_samples(schema: str, samples: Mapping[str, str], produce: Produce, *, spacing: Spacing = "compact",
-                  strict_keywords: bool = False, limits: Limits = Limits()) -> SampleReport:  # noqa: B008
-    """A user's own schema: every sample is read as JSON, spelled in the chosen style and tried."""
+def check_samples(constraint: JsonSchema, samples: Mapping[str, str], produce: Produce,
+                  limits: Limits = Limits()) -> SampleReport:  # noqa: B008
+    """A user's own schema: every sample is read as JSON, spelled in the spacing of the constraint and tried."""
     started = time.perf_counter()
     try:
-        grammar = compile_constraint(JsonSchema(schema, spacing, strict_keywords), limits)
+        grammar = compile_constraint(constraint, limits)
         ms = (time.perf_counter() - started) * 1000
         accepts = produce(grammar)
     except ConstraintError as error:
@@ -122,13 +122,14 @@ def check_samples(schema: str, samples: Mapping[str, str], produce: Produce, *, 
     failures: list[str] = []
     for name, text in samples.items():
         try:
-            accepted[name] = accepts(spell(read_json(text, limits), spacing))
+            accepted[name] = accepts(spell(read_json(text, limits), constraint.spacing))
         except ConstraintError as error:
             accepted[name] = False
             failures.append(f"{name}: {str(error).replace('the schema', 'the sample', 1)}")
             continue
         if not accepted[name]:
-            failures.append(f"{name}: cannot be produced under the schema (keys come in its order)")
+            order = " (keys come in its order)" if constraint.order == "schema" else ""
+            failures.append(f"{name}: cannot be produced under the schema{order}")
     return SampleReport(True, None, accepted, round(ms, 3), tuple(failures))
 
 

@@ -44,6 +44,15 @@ def test_a_refused_schema_names_keyword_and_place(folder: Path) -> None:
     assert said in done.stdout
 
 
+@pytest.mark.parametrize(("file", "sample", "option"), [
+    ("schema.json", "order.json", ("--order", "any")), ("refused.json", "good.json", ("--format", "annotation")),
+])
+def test_options_of_the_schema_widen_it(folder: Path, file: str, sample: str, option: tuple[str, str]) -> None:
+    arguments = ("grammar", "check", "--schema", folder / file, folder / sample)
+    assert run(*arguments).exit_code == 1
+    assert run(*arguments, *option).exit_code == 0
+
+
 @pytest.mark.parametrize(
     ("sample", "status", "said"),
     [("good", 0, "good.json: can be produced"), ("order", 1, "keys come in its order"),

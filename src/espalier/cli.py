@@ -148,11 +148,16 @@ def grammar_check(
     schema: Annotated[Path | None, typer.Option(help="Check samples against this schema.", exists=True)] = None,
     tokenizer: Annotated[Path | None, typer.Option(help="A tokenizer.json; default: bytes.", exists=True)] = None,
     spacing: Annotated[Literal["compact", "spaced", "indented"], typer.Option(help="With --schema.")] = "compact",
+    order: Annotated[Literal["schema", "any"], typer.Option(help="Of keys, with --schema.")] = "schema",
+    formats: Annotated[
+        Literal["assertion", "annotation"], typer.Option("--format", help="Whether formats hold, with --schema.")
+    ] = "assertion",
     as_json: Annotated[bool, typer.Option("--json", help="One JSON object a case.")] = False,
     complete: Annotated[bool, typer.Option(help="Also fail on inputs refused without a policy for it.")] = False,
 ) -> None:
     """Compile constraints and say for every sample text whether the engine can produce it."""
     from .grammars.check import Skipped, check_case, check_samples, read_case
+    from .grammars.constraint import JsonSchema
     from .grammars.errors import EspalierError
 
     if schema is None and not files:
@@ -162,7 +167,8 @@ def grammar_check(
         produce = producer(tokenizer)
         if schema is not None:
             samples = {str(path): path.read_text(encoding="utf-8") for path in files or ()}
-            report = check_samples(schema.read_text(encoding="utf-8"), samples, produce, spacing=spacing)
+            asked = JsonSchema(schema.read_text(encoding="utf-8"), spacing, format=formats, order=order)
+            report = check_samples(asked, samples, produce)
             say_samples(report, as_json)
             raise typer.Exit(1 if report.failures else 0)
         for path in files or ():

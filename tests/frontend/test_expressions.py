@@ -44,6 +44,7 @@ def only_node(expression: esp.Expression) -> ir.Node:
         ({"schema": 3}, "schema"),
         ({"schema": object}, "schema"),
         ({"schema": {}, "spacing": "wide"}, "spacing"),
+        ({"schema": esp.JsonSchema("{}"), "spacing": "spaced"}, "spacing"),
         ({"choices": []}, "choices"),
         ({"choices": "yes"}, "choices"),
         ({"choices": ["a", 1]}, r"choices\[1\]"),

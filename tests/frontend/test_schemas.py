@@ -86,6 +86,18 @@ def test_a_class_is_closed_and_a_raw_schema_means_what_it_says(script: Script) -
     assert "additionalProperties" not in json.loads(constraint_of(script, PLAIN).schema)
 
 
+def test_a_schema_with_options_is_taken_as_it_is(script: Script) -> None:
+    asked = esp.JsonSchema('{"type":"object"}', order="any", spacing="spaced")
+
+    @esp.function
+    def program(s: esp.State) -> object:
+        s += esp.gen("x", schema=asked)
+        return s["x"]
+
+    state = program.run(backend=script(lambda seen: '{"a": 1}' if seen.spec and seen.spec.constraint == asked else "0"))
+    assert state.result == {"a": 1}
+
+
 def test_a_validator_that_refuses_fails_that_value_and_nothing_else(script: Script) -> None:
     @esp.function
     def program(s: esp.State) -> str:

@@ -7,6 +7,7 @@ import json
 import pytest
 
 from espalier.grammars.check import CaseReport, Skipped, check_case, check_samples, read_case
+from espalier.grammars.constraint import JsonSchema
 from espalier.grammars.errors import InvalidConstraint, MissingByte
 from espalier.grammars.ir import Grammar
 
@@ -83,9 +84,9 @@ def test_samples_are_spelled_in_the_chosen_style() -> None:
     schema = f'{{"type":"object","properties":{{"a":{numbers}}},"additionalProperties":false}}'
     samples = {"good": ' { "a" : [ 1 , 2.50 ] } ', "bad": '{"b":1}', "broken": "{"}
     for spacing in ("compact", "spaced", "indented"):
-        report = check_samples(schema, samples, produce, spacing=spacing)  # type: ignore[arg-type]
+        report = check_samples(JsonSchema(schema, spacing), samples, produce)  # type: ignore[arg-type]
         assert report.accepted == {"good": True, "bad": False, "broken": False}
         assert len(report.failures) == 2
-    refused = check_samples('{"type":"int"}', samples, produce)  # type: ignore[arg-type]
+    refused = check_samples(JsonSchema('{"type":"int"}'), samples, produce)
     assert refused.error is not None
     assert refused.error.pointer == "#/type"
