@@ -29,6 +29,7 @@ from .tables import (
     LOOSE,
     LOW,
     MOST,
+    NARROW,
     PART,
     RULE,
     SIZE,
@@ -120,9 +121,43 @@ def _fill_first(tables):  # type: ignore[no-untyped-def]
                         changed = True
 
 
+@kernel(types.void(TABLES_TYPE, _i8, _u1, _i4, _i8))
+def _mark_narrow(tables, rule, seen, inside, count):  # type: ignore[no-untyped-def]
+    """Marks those of the states inside[:count], all of one rule's keys (which `seen` tells), from which finitely many
+    ways lead on; and where keys are finitely many, the states from which one must come."""
+    go, states, rules, edges = tables[1], tables[2], tables[3], tables[5]
+    changed = True
+    while changed:
+        changed = False
+        for k in range(count - 1, -1, -1):
+            state = inside[k]
+            narrow = states[state, PART] != NARROW and states[state, CALLS] == states[state, CALLS_END]
+            for c in range(go.shape[1] if narrow else 0):
+                target = go[state, c]
+                if target <= -2:
+                    action = edges[-2 - target, 2]
+                    ends = action in (CLOSE_KEY, NEXT_KEY) or action >= KEY
+                    target = -1 if ends else edges[-2 - target, 1]
+                if target >= 0 and states[target, PART] != NARROW:
+                    narrow = False
+                    break
+            if narrow:
+                states[state, PART], states[state, LOOSE] = NARROW, 0
+                changed = True
+    finite = False
+    for e in range(rules[rule, EDGES], rules[rule, EDGES_END]):
+        opens = edges[e, 2] in (OPEN_KEY, NEXT_KEY)
+        finite = finite or (opens and states[edges[e, 1], PART] == NARROW)
+    end = rules[rule + 1, START] if rule + 1 < rules.shape[0] else states.shape[0]
+    for s in range(rules[rule, START], end if finite else 0):
+        if seen[s] == 0 and tables[7][states[s, BASE] + rules[rule, LOW] + 1] >= FAR:
+            states[s, PART], states[s, LOOSE] = NARROW, 0
+
+
 @kernel(types.void(TABLES_TYPE, _u1, _i4))
 def _mark_tight(tables, seen, queue):  # type: ignore[no-untyped-def]
-    """TIGHT: a rule of distinct keys in which some state inside a key has finitely many ways to end it.
+    """TIGHT: a rule of Members in which some state inside a key has finitely many ways to end it; such states of Order
+    are NARROW.
 
     There a key can become impossible because its last spelling is used, so tokens are tested one by one. Elsewhere
     another key always exists. Where finitely many ways lead on, one leads to a state from which none does but the
@@ -165,6 +200,9 @@ def _mark_tight(tables, seen, queue):  # type: ignore[no-untyped-def]
                         tail += 1
             if ways == 0:
                 rules[rule, TIGHT] = 1
+        if kind == DISTINCT and rules[rule, TIGHT] == 1:
+            rules[rule, TIGHT] = 0
+            _mark_narrow(tables, rule, seen, queue, _i8(tail))
         if kind == MEMBERS and rules[rule, TIGHT] == 0:
             if rules[rule, MOST] >= 0:
                 rules[rule, TIGHT] = 2

@@ -8,7 +8,7 @@ import numpy as np
 
 from .ir import CLOSE_KEY, KEY, NEXT_KEY
 from .key_text import PENDING
-from .tables import DECODED, DISTINCT, KIND, LOW, RULE, TIGHT, Tables
+from .tables import DECODED, DISTINCT, KIND, LOW, NARROW, PART, RULE, TIGHT, Tables
 from .trie import find_node
 from .vocabulary import Vocabulary
 from .walk import OPEN, STATE
@@ -24,6 +24,8 @@ class Suspects:
         self._tables = tables
         self._trie = tuple(vocabulary.trie)
         self._vocabulary = vocabulary
+        narrow = (tables.states[:, KIND] == DISTINCT) & (tables.states[:, PART] == NARROW)
+        self._tight = bool(tables.rules[:, TIGHT].any() or narrow.any())
         self._ending: Any = None
         self._escaping: Any = None
 
@@ -33,7 +35,7 @@ class Suspects:
         plain = (threads[:, OPEN] > 0) & (tables.states[threads[:, STATE], KIND] >= DISTINCT)
         if not plain.all():
             return marked
-        nodes, tight = vocabulary.node_of[marked[:, 0]], bool(tables.rules[:, TIGHT].any())
+        nodes, tight = vocabulary.node_of[marked[:, 0]], self._tight
         decoded = bool(tables.rules[:, DECODED].any())
         if decoded and (arena[3][threads[:, OPEN], 1] >= PENDING).any():
             return marked

@@ -35,6 +35,8 @@ __all__ = ["COUNTER", "DISTINCT", "MEMBERS", "ORDER", "PLAIN"]  # values of KIND
 # columns of `states`
 KIND, BASE, CALLS, CALLS_END, FINAL, RULE, LOOSE, LOOP = 0, 1, 2, 3, 4, 5, 6, 7
 PART, REACH, REACH_END = 8, 9, 10  # of Members: where it lies (member_keys.py), its rows of `reach`
+# a PART of Order.distinct: inside a key that has finitely many ends, or where one of finitely many keys must come
+NARROW = 1
 NO_LOOP, FREE_LOOP, COUNT_LOOP = 0, 1, 2  # values of LOOP: all plain bytes lead back here, with which action
 # columns of `rules`: LOW is the counter's minimum or the number of properties
 LOW, PLATEAU, HIGH, NEXT, START, EDGES, EDGES_END, TIGHT, WIDEST = 0, 1, 2, 3, 4, 5, 6, 7, 8

@@ -49,7 +49,9 @@ from .tables import (
     LOOSE,
     LOW,
     MEMBERS,
+    NARROW,
     ON_RETURN,
+    PART,
     PLAIN,
     PLATEAU,
     RULE,
@@ -110,7 +112,7 @@ def _move(tables, arena, threads, low, high, entry, state, register, node, key, 
         else:
             key = intern_pair(arena, KEYS, key, byte)
     if tables[2][state, KIND] == DISTINCT:
-        if action in (CLOSE_KEY, NEXT_KEY) or tables[3][tables[2][state, RULE], TIGHT] == 1:
+        if action in (CLOSE_KEY, NEXT_KEY) or tables[2][target, PART] == NARROW:
             notes[CROSSED] += 1
         if action in (OPEN_KEY, NEXT_KEY) and exact == 1:
             key = _i8(1)
@@ -249,8 +251,9 @@ def near(states, rules, distance, costs, threads, at, exact):  # type: ignore[no
 def step(tables, arena, threads, low, high, byte, exact, queue, notes):  # type: ignore[no-untyped-def]
     """Successors of threads[low:high] on a byte, written from `high` on; returns their end, -1 in trouble.
 
-    Adds to notes[CROSSED] the free keys ended (and every move in a tight frame); notes[POPPED]: frames of the walk's
-    first stack looked into. Trouble: too many threads (notes[TROUBLE] = 1) or a full arena (its counts say so).
+    Adds to notes[CROSSED] the free keys ended, and moves to where one has finitely many ends; notes[POPPED]:
+    frames of the walk's first stack looked into. Trouble: too many threads (notes[TROUBLE] = 1) or a full arena (its
+    counts say so).
     """
     end = high
     for at in range(low, high):
