@@ -40,7 +40,7 @@ def run_engine(options: argparse.Namespace, label: str, folder: Path) -> Run:
                         "--limit", str(options.limit), "--timeout", "25", "--budget-s", str(options.budget)],
                        check=True)
     if not shapes.exists():
-        done = subprocess.run([python, HERE / "shapes.py", options.harness, options.tokenizer, name], check=True,
+        done = subprocess.run([python, "-P", HERE / "shapes.py", options.harness, options.tokenizer, name], check=True,
                               capture_output=True, text=True)
         shapes.write_text(done.stdout.splitlines()[-1], encoding="utf-8")
     return read_run(result, json.loads(shapes.read_text(encoding="utf-8")))
