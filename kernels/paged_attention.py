@@ -24,7 +24,7 @@ from functools import partial
 
 import torch
 
-from . import merge_parts
+from . import check_step, merge_parts
 from .base import FLOATS, Implementation, KernelError
 from .items import CHUNK
 from .jit import Arg, constexpr, jit, tl
@@ -258,15 +258,21 @@ def _launch(
 def attend(
     q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, step: Step, work: Work, score: Score,
     *, out: torch.Tensor | None = None, exact: bool = False, side: torch.cuda.Stream | None = None,
-    tiles: Tiles = FAST, overlap: bool = True,
+    tiles: Tiles = FAST, overlap: bool = True, error: torch.Tensor | None = None,
 ) -> torch.Tensor:
     """tiles: `tiles_for`. side: a second stream, on which the wide bin runs beside the narrow one, of another priority
     than the current one: those of one priority are given out in turn, and may be the same. overlap: where one bin runs
-    alone, the merge is set up meanwhile (programmatic dependent launch). Raises KernelError for what does not fit
-    together.
+    alone, the merge is set up meanwhile (programmatic dependent launch). error: checked mode; where it holds a code,
+    left by check_step or before, nothing is read, `work` is emptied and the answer is zeros. Raises KernelError for
+    what does not fit together.
     """
     _check(q, k, v, step, score)
     out = torch.empty_like(q) if out is None else out
+    if error is not None:
+        check_step.on_device(step, k.shape[0], k.shape[2], error)
+        out.zero_()
+        work.n_items.mul_(error == 0)
+        work.part_begin.mul_(error == 0)
     overlap = overlap and q.is_cuda and work.merges and 0 in work.counts
     narrow = tiles.narrow_for(work.counts[0] * k.shape[1], work.merges)
     if side is None or 0 in work.counts:
@@ -300,10 +306,12 @@ def _check(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, step: Step, score:
 
 def on_cpu(
     q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, step: Step, work: Work, score: Score,
-    *, out: torch.Tensor | None = None, **_options: object,
+    *, out: torch.Tensor | None = None, error: torch.Tensor | None = None, **_options: object,
 ) -> torch.Tensor:
-    """The reference, which needs no plan; `work` and the options of `attend` change nothing."""
-    found = reference(q, k, v, step, score)
+    """The reference, which needs no plan; `work` and the other options of `attend` change nothing."""
+    if error is not None:
+        check_step.reference(step, k.shape[0], k.shape[2], error)
+    found = reference(q, k, v, step, score) if error is None or not error else torch.zeros_like(q)
     return found if out is None else out.copy_(found)
 
 

@@ -12,6 +12,7 @@ import torch
 from . import (
     attention,
     change_table,
+    check_step,
     copy_slots,
     embedding,
     exact_linear,
@@ -50,6 +51,7 @@ TABLE: tuple[Implementation, ...] = (
     *plan_items.IMPLEMENTATIONS,
     *paged_attention.IMPLEMENTATIONS,
     *change_table.IMPLEMENTATIONS,
+    *check_step.IMPLEMENTATIONS,
 )
 
 
@@ -73,6 +75,7 @@ class Kernels:
     plan_items: Callable[..., None]
     paged_attention: Callable[..., Tensor]
     change_table: Callable[..., None]
+    check_step: Callable[..., None]
 
 
 def choose(op: str, device: Device, dtype: torch.dtype, mode: Mode) -> Implementation:

@@ -33,6 +33,8 @@ from espalier.kernels.sampling import launch
 from espalier.kernels.sampling.edit import Edits, edit
 from espalier.kernels.sampling.work import Ask, Columns, Workspace
 from tests.kernels.forests import Forest, Node
+from tests.kernels.test_check_step import FAULTS
+from tests.kernels.test_check_step import attended as faulty
 
 from .gpu_checks.attention import DIM, GROUPS, KV_HEADS, attended
 from .gpu_checks.sampling import masks_of, picks_of
@@ -159,6 +161,11 @@ def norms_and_gates() -> None:
         gather_rows.on_device(x, torch.tensor([2, 0], device=CUDA))
 
 
+def checked_attention() -> None:
+    for _, change, _ in FAULTS:
+        faulty(change)
+
+
 def rotation_and_copies() -> None:
     for heads, kv, dim, kind in ((4, 2, 64, torch.bfloat16), (2, 1, 80, torch.float8_e4m3fn), (2, 1, 64, torch.int8)):
         batch = Batch.of([Span(0, 1, 30, (3, 1)), Span(1, 5, 7, (2,))], page=16, pages=4, device=CUDA)
@@ -190,5 +197,5 @@ def _pool(kv: int, dim: int, kind: torch.dtype) -> PagedCache:
 CASES: dict[str, Callable[[], None]] = {
     case.__name__.replace("_", " "): case
     for case in (plain_draws, listed_draws, flat_draws, log_probabilities, checked_draws, edits_and_rows, attention,
-                 planned_steps, exact_products, norms_and_gates, rotation_and_copies, parking)
+                 checked_attention, planned_steps, exact_products, norms_and_gates, rotation_and_copies, parking)
 }

@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from espalier.kernels import plan_items
+from espalier.kernels import check_step, plan_items
 
 from .case import Case, typed
 
@@ -20,4 +20,7 @@ def _case(name: str, rows: int, **changes: bool) -> Case:
 CASES = (
     _case("256 rows", 256), _case("64 rows", 64), _case("256 rows, exact", 256, EXACT=True),
     _case("256 rows, window", 256, WINDOW=True), _case("256 rows, checked", 256, CHECKED=True),
+    Case("check of a step", check_step._check_step,
+         typed("*i32: rows block_table q_slot error; i32: tokens slots width pages"),
+         {"PAGE_SLOTS": 16, "BLOCK": check_step.BLOCK}, warps=4),
 )
