@@ -74,3 +74,7 @@ def add_llama(writer: gguf.GGUFWriter, fields: Mapping[str, int | float | str],
             writer.add_uint32(key, value)
     for name, tensor in tensors.items():
         writer.add_tensor(name, tensor)
+
+
+def values(shape: tuple[int, ...], seed: int = 0) -> np.ndarray:
+    return np.random.default_rng(seed).normal(size=shape).astype(np.float32)
