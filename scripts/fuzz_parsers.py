@@ -2,7 +2,8 @@
 
     python -m scripts.fuzz_parsers [--seconds 3600] [--seed 0] [--save FOLDER] [--only KIND...] SEED_FOLDER...
 
-Kinds: json_schema, regex, lark, gbnf, gguf, tokenizer. The seeds are the cases under each SEED_FOLDER (files whose
+Kinds: json_schema, regex, lark, gbnf, tags (as JSON), gguf, tokenizer. How a schema is written (order of keys,
+spelling, spacing) follows from its text. The seeds are the cases under each SEED_FOLDER (files whose
 `input` holds a schema, regex, lark or gbnf, the standard's suite, and harness files with a `schema`), beside a few
 written here. A finding is printed once for each place that raised it, with its text; `--save` keeps the texts. The exit
 status is 1 when there were findings.
@@ -17,16 +18,20 @@ import sys
 import tempfile
 import time
 import traceback
+import zlib
 from collections.abc import Iterator
 from pathlib import Path
 from random import Random
 from types import FrameType
 
+import msgspec
+
 from espalier.grammars.compile import compile_constraint
 from espalier.grammars.compiled import CompiledGrammar
 from espalier.grammars.configuration import Limits as EngineLimits
-from espalier.grammars.constraint import Constraint, Gbnf, JsonSchema, Lark, Regex
+from espalier.grammars.constraint import Constraint, Gbnf, JsonSchema, Lark, Regex, Tags
 from espalier.grammars.errors import EspalierError
+from espalier.grammars.library import Library
 from espalier.grammars.limits import Limits
 from espalier.grammars.rows import MaskTable
 from espalier.grammars.vocabulary import Vocabulary
@@ -48,8 +53,12 @@ class TooSlow(BaseException):
 class Target:
     """Runs one kind of input. Expected are EspalierErrors only."""
 
-    def __init__(self, folder: Path) -> None:
-        self._vocabulary = Vocabulary.bytes_only()
+    def __init__(self, folder: Path, random: Random) -> None:
+        self._random = random
+        tokens = [*(bytes([b]) for b in range(256)), b"", b"", b'":', b"ab", b"<t"]
+        self._vocabulary = Vocabulary(tokens, special=(256, 257), stop=(256,), specials={"<s>": 257},
+                                      encode=lambda text: list(text.encode()))
+        self._library = Library()
         self._table = MaskTable(self._vocabulary.size, 1 << 20)
         self._file = folder / "tokenizer.json"
 
@@ -60,27 +69,38 @@ class Target:
             self._file.write_bytes(data)
             read_tokenizer_file(self._file)
         else:
-            self._compile(self._constraint(kind, data.decode("utf-8", "surrogatepass")))
+            constraint = self._constraint(kind, data.decode("utf-8", "surrogatepass"))
+            if constraint is not None:
+                self._compile(constraint)
 
     @staticmethod
-    def _constraint(kind: str, text: str) -> Constraint:
+    def _constraint(kind: str, text: str) -> Constraint | None:
+        """None for JSON that is not tags at all: msgspec refuses it before the compiler sees it."""
+        if kind == "tags":
+            try:
+                return msgspec.json.decode(text, type=Tags)
+            except (msgspec.MsgspecError, UnicodeEncodeError, RecursionError):
+                return None
         if kind == "json_schema":
-            return JsonSchema(text)
+            way = zlib.crc32(text.encode("utf-8", "surrogatepass"))
+            order, spelling = (("schema", "one"), ("any", "one"), ("any", "any"))[way % 3]
+            return JsonSchema(text, spacing=("compact", "spaced", "indented")[way // 3 % 3], order=order,
+                              spelling=spelling, format=("assertion", "annotation")[way // 9 % 2])
         return {"regex": Regex, "lark": Lark, "gbnf": Gbnf}[kind](text)
 
     def _compile(self, constraint: Constraint) -> None:
-        """Also bound to a vocabulary, when it is small, and read for a few bytes."""
-        grammar = compile_constraint(constraint, LIMITS)
+        """Also bound to a vocabulary, when it is small, and read for a few tokens."""
+        grammar = compile_constraint(constraint, LIMITS, self._library)
         if sum(rule.states for rule in grammar.rules) > 2_000:
             return
         matcher = CompiledGrammar(grammar, self._vocabulary, self._table, EngineLimits(nodes=1 << 14)).matcher()
-        for _ in range(8):
+        for _ in range(self._random.choice((4, 8, 24))):
             matcher.row(matcher.min_tokens() + 1)
-            token = next((b for b in range(256) if matcher.allows(b)), None)
-            if token is None:
+            tokens = [token for token in range(self._vocabulary.size) if matcher.allows(token)]
+            if not tokens:
                 break
-            matcher.accept(token)
-        matcher.explain()
+            matcher.accept(self._random.choice(tokens))
+            matcher.explain()
         matcher.close()
 
 
@@ -115,7 +135,7 @@ def fuzz(options: argparse.Namespace) -> int:
     count = 0
     end = time.monotonic() + options.seconds
     with tempfile.TemporaryDirectory() as folder:
-        target = Target(Path(folder))
+        target = Target(Path(folder), random)
         for kind, data in _inputs(mutator, random, corpus):
             if time.monotonic() > end:
                 break

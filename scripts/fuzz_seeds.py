@@ -10,7 +10,8 @@ from pathlib import Path
 from random import Random
 from typing import Any
 
-KINDS = ("json_schema", "regex", "lark", "gbnf", "gguf", "tokenizer")
+KINDS = ("json_schema", "regex", "lark", "gbnf", "tags", "gguf", "tokenizer")
+_TREES = ("json_schema", "tags", "tokenizer")
 
 _KEYWORDS = """$ref $dynamicRef $defs # #/$defs/a allOf anyOf oneOf not if then else items prefixItems contains
     minContains maxContains uniqueItems properties required additionalProperties patternProperties propertyNames
@@ -19,12 +20,15 @@ _KEYWORDS = """$ref $dynamicRef $defs # #/$defs/a allOf anyOf oneOf not if then 
 _REGEX = r"""(?= (?! (?<= (?<! \b \B (?: (?i) \p{L} \P{Lu} \u{10FFFF} \1 {0,9999} {3} {2,} [^ - ] | ^ $ . *? +
     \d \W \cA ) ("""
 _LARK = r"""| ~3 ~2..400 / /i " [ ] -> ? ! ( ) * .2 .. \u0000 // _a{x,y}:"""
+_TAGS = """begin end content triggers tags type regex lark gbnf choices json_object json_schema at_least_one
+    stop_after_first specials pattern grammar options schema <s> </s> <tool> <t </tool>"""
 _GBNF = r"""| {2,400} {3} [^ ] " \x \u00e9 . ( ) * + ? # root"""
 _WORDS = {
     "json_schema": _KEYWORDS.split(),
     "regex": _REGEX.split(),
     "lark": ["%import common.", "%ignore ", "\nstart: ", "\nA: ", "\\\n", *_LARK.split()],
     "gbnf": ["root ::= ", "\na ::= ", "\r\n", *_GBNF.split()],
+    "tags": _TAGS.split(),
 }
 _ATOMS: list[Any] = [None, True, False, 0, 1, -1, 2.5, 1e308, 10**25, 1e-300, "", "a", "^a*$", "#", "date", "object",
                      "array", "string", "integer", [], {}, [1, 1.0], {"type": "object"}, {"$ref": "#"}, "\ud800", "é漢"]
@@ -35,6 +39,14 @@ _WRITTEN = {
     "gbnf": ['root ::= e (ws "," ws e){0,3}\ne ::= e [+*] e | "(" e ")" | [0-9]+ | "\\x41\\u00e9"\n'
              "ws ::= [ \\t\\n]*\n"],
     "json_schema": ['{"type": "object", "properties": {"a": {"type": "integer"}}, "required": ["a"]}'],
+    "tags": [
+        json.dumps({"type": "tags", "triggers": ["<t"], "tags": [
+            {"begin": "<tool>", "end": "</tool>", "content": {"type": "json_schema", "schema": '{"type": "object"}'}},
+            {"begin": "<think>", "end": "</think>"}], "at_least_one": True}),
+        json.dumps({"type": "tags", "specials": ["<s>"], "stop_after_first": True, "tags": [
+            {"begin": "<s>f", "end": "<s>", "content": {"type": "regex", "pattern": "[a-f]{1,3}|"}},
+            {"begin": "<s>g", "end": ";", "content": {"type": "lark", "grammar": 'start: "x" | start "+" start'}},
+            {"begin": "!", "content": {"type": "choices", "options": ["ab", "c"]}}]})],
 }
 
 
@@ -101,7 +113,7 @@ class Mutator:
         self._random = random
         self._corpus = corpus
         self._trees = {kind: [json.loads(text) for text in texts] for kind, texts in corpus.items()
-                       if kind in ("json_schema", "tokenizer")}
+                       if kind in _TREES}
 
     def mutated(self, kind: str) -> bytes:
         random = self._random
@@ -149,7 +161,7 @@ class Mutator:
 
     def _changed(self, kind: str, tree: Any) -> Any:
         random = self._random
-        places = _places(tree)
+        places, words = _places(tree), _WORDS["tags" if kind == "tags" else "json_schema"]
         if not places:
             return self._part(kind)
         holder, key = random.choice(places)
@@ -161,12 +173,12 @@ class Mutator:
         elif way == 2:
             holder[key] = random.choice(_ATOMS)
         elif way == 3 and isinstance(holder, dict):
-            holder[random.choice(_WORDS["json_schema"])] = self._part(kind)
+            holder[random.choice(words)] = self._part(kind)
         elif way == 4 and isinstance(holder, dict):
-            holder[random.choice(_WORDS["json_schema"])] = holder.pop(key)
+            holder[random.choice(words)] = holder.pop(key)
         else:
             for _ in range(random.choice((1, 2, 30))):
-                holder[key] = random.choice(([holder[key]], {random.choice(_WORDS["json_schema"]): holder[key]}))
+                holder[key] = random.choice(([holder[key]], {random.choice(words): holder[key]}))
         return tree
 
     def _part(self, kind: str) -> Any:
