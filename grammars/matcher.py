@@ -109,6 +109,8 @@ class Matcher:
     def _enter(self, configuration: Configuration | None, token: int) -> Configuration | None:
         """The successor on a token not met here before; None past a stop id. Raises as accept does."""
         if configuration is None:
+            if self._is_stop(token):
+                return None
             raise TokenRejected(token, "the text has ended")
         if self._is_stop(token):
             if configuration.distance > 0:

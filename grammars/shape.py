@@ -7,10 +7,13 @@ from decimal import Decimal
 from typing import Any
 
 from .document import Document, pointer_of
+from .errors import ConstraintTooLarge
 from .json_text import JsonValue, identity
 from .keywords import NOT_FORMAT, NOT_INTEGER, NOT_MULTIPLE, NOT_PATTERN, SOME_ITEM, SOME_PROPERTY
 from .numbers import NumberSpec
 
+_MOST_LEAST = 1 << 24  # lengths and counts that may be asked for; far more than any context holds
+_ENDLESS = 1 << 31  # an upper bound from here on bounds nothing
 KINDS = ("null", "boolean", "number", "string", "array", "object")
 Places = tuple[str, ...]
 
@@ -151,18 +154,23 @@ def _decimal(value: JsonValue) -> Decimal:
     return Decimal(value)  # type: ignore[arg-type]
 
 
-def _counts(schema: dict[str, JsonValue], low: str, high: str, least: int, most: int | None) -> tuple[int, int | None]:
+def _counts(schema: dict[str, JsonValue], what: str, pointer: str, least: int, most: int | None,
+            ) -> tuple[int, int | None]:
+    """The bounds of so many `what`, met with those known. An upper bound that no answer reaches is none."""
+    low, high = f"min{what}", f"max{what}"
     if low in schema:
         least = max(least, int(_decimal(schema[low])))
-    if high in schema:
-        bound = int(_decimal(schema[high]))
-        most = bound if most is None else min(most, bound)
+    if least > _MOST_LEAST:
+        raise ConstraintTooLarge(f"{low} is above {_MOST_LEAST}: no answer is that long", keyword=low,
+                                 where=f"{pointer}/{low}", fix="Use a smaller bound.")
+    if high in schema and (bound := _decimal(schema[high])) < _ENDLESS:
+        most = int(bound) if most is None else min(most, int(bound))
     return least, most
 
 
 def _add_text(shape: Shape, schema: dict[str, JsonValue], pointer: str) -> None:
     shape.least_length, shape.most_length = _counts(
-        schema, "minLength", "maxLength", shape.least_length, shape.most_length)
+        schema, "Length", pointer, shape.least_length, shape.most_length)
     for keyword, found in (("pattern", shape.patterns), ("format", shape.formats),
                            (NOT_PATTERN, shape.excluded_patterns), (NOT_FORMAT, shape.excluded_formats)):
         if keyword in schema:
@@ -170,7 +178,8 @@ def _add_text(shape: Shape, schema: dict[str, JsonValue], pointer: str) -> None:
 
 
 def _add_list(shape: Shape, document: Document, place: str, schema: dict[str, JsonValue]) -> None:
-    shape.least_items, shape.most_items = _counts(schema, "minItems", "maxItems", shape.least_items, shape.most_items)
+    shape.least_items, shape.most_items = _counts(
+        schema, "Items", pointer_of(place), shape.least_items, shape.most_items)
     if schema.get("uniqueItems") is True:
         shape.unique = f"{pointer_of(place)}/uniqueItems"
     _add_some_items(shape, document, place, schema)
@@ -198,7 +207,7 @@ def _add_some_items(shape: Shape, document: Document, place: str, schema: dict[s
 
 def _add_object(shape: Shape, document: Document, place: str, schema: dict[str, JsonValue]) -> None:
     shape.least_properties, shape.most_properties = _counts(
-        schema, "minProperties", "maxProperties", shape.least_properties, shape.most_properties)
+        schema, "Properties", pointer_of(place), shape.least_properties, shape.most_properties)
     required = schema.get("required")
     if isinstance(required, list):
         shape.required.extend(str(name) for name in required if name not in shape.required)

@@ -7,7 +7,7 @@ import json
 import pytest
 
 from espalier.grammars.compile import compile_constraint
-from espalier.grammars.constraint import AnyObject, Choices, JsonSchema
+from espalier.grammars.constraint import AnyObject, Choices, JsonSchema, Order
 from espalier.grammars.errors import (
     ConstraintError,
     ConstraintTooLarge,
@@ -16,6 +16,8 @@ from espalier.grammars.errors import (
     UnsupportedKeyword,
 )
 from espalier.grammars.limits import Limits
+
+from .naive import Naive
 
 UNSUPPORTED = [
     ('{"properties":{"a":{"type":"array","items":{},"uniqueItems":true}}}', "uniqueItems",
@@ -144,6 +146,20 @@ def test_what_is_too_large_is_refused_by_a_stated_limit(schema: str) -> None:
         compile_constraint(JsonSchema(schema), Limits(states=9_000))
     assert caught.value.keyword
     assert caught.value.where
+
+
+@pytest.mark.parametrize("keyword", ["minLength", "minItems", "minProperties"])
+@pytest.mark.parametrize("order", ["schema", "any"])
+def test_a_least_count_that_no_answer_reaches_is_refused_and_a_greatest_one_bounds_nothing(
+        keyword: str, order: Order) -> None:
+    for bound in (1 << 25, 1 << 31, 10**25):
+        with pytest.raises(ConstraintTooLarge) as caught:
+            compile_constraint(JsonSchema(json.dumps({"properties": {"a": {keyword: bound}}}), order=order))
+        assert (caught.value.keyword, caught.value.where) == (keyword, f"#/properties/a/{keyword}")
+    for bound in (1 << 31, 10**25):
+        greatest = json.dumps({"properties": {"a": {keyword.replace("min", "max"): bound}}})
+        naive = Naive(compile_constraint(JsonSchema(greatest, order=order)))
+        assert all(naive.accepts(f'{{"a":{text}}}') for text in ('"abc"', "[1,2,[]]", '{"b":{},"c":1}'))
 
 
 def test_time_is_a_limit() -> None:
