@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
 from typing import Any
 
 from .backends.base import Answer
@@ -34,6 +34,16 @@ class AsyncState(BaseState):
     async def select(self, name: str | None = None, choices: Sequence[str] = ()) -> Any:
         """`s += select(name, choices)` and its value."""
         return await self._written(select(name, choices))
+
+    async def partial(self, name: str) -> AsyncIterator[Any]:
+        """What the value is known to be, again and again while it is written; as of `State`."""
+        slot = self._slot(name)
+        reader, pieces = slot.partial(), slot.listen()
+        while (piece := await pieces.get()) is not None:
+            if reader.feed(piece):
+                yield reader.value
+        if reader.finish((await self._wait(slot)).text):
+            yield reader.value
 
     async def raw(self, name: str) -> str:
         return (await self._wait(self._slot(name))).text

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from numbers import Integral, Real
 from typing import Any
 
-from ..grammars.constraint import Spacing, Tag, Tags
+from ..grammars.constraint import AnyObject, JsonSchema, Spacing, Tag, Tags
 from . import ir
 from .backends.base import GenerateSpec
 from .errors import ProgramError
@@ -22,6 +22,10 @@ class Part:
 
     node: ir.Literals | ir.Gen | ir.Select
     read: Reader = str
+
+    @property
+    def writes_json(self) -> bool:
+        return isinstance(self.node, ir.Gen) and isinstance(self.node.spec.constraint, (JsonSchema, AnyObject))
 
 
 @dataclass(frozen=True, slots=True)

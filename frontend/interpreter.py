@@ -163,7 +163,7 @@ class Interpreter:
             case Append(node):
                 await self._extend(branch, node)
             case Write(ir.Gen() as node, slot):
-                slot.write(await self._generate(branch, node))
+                slot.write(await self._generate(branch, node, slot))
             case Write(ir.Select() as node, slot):
                 slot.write(await self._choose(branch, node))
             case Split(node, group):
@@ -184,13 +184,14 @@ class Interpreter:
             if isinstance(node, ir.Text):
                 self._emit(Event(node.text, branch=self.path))
 
-    async def _generate(self, branch: Branch, node: ir.Gen) -> Written:
+    async def _generate(self, branch: Branch, node: ir.Gen, slot: Slot) -> Written:
         answer = None
         async with aclosing(self._session.generate(branch, node.spec)) as items:
             async for item in items:
                 if isinstance(item, Answer):
                     answer = item
                 else:
+                    slot.add(item.text)
                     self._emit(Event(item.text, node.name, True, self.path))
         if answer is None:
             raise BranchFailed("the backend ended the generation without an answer", where=node.name or "")

@@ -5,9 +5,9 @@ Adding only queues, so both share it; they differ in how they wait for a value.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import Any, Self
+from typing import Any, Self, TypeVar
 
 from . import ir
 from .backends.base import Answer, Usage
@@ -15,10 +15,12 @@ from .branches import Branches
 from .errors import BranchClosed, ProgramError, UnknownVariable
 from .expressions import Expression, Part, expression, gen, select
 from .interpreter import Interpreter
-from .loop import LoopThread
+from .loop import LoopThread, Work
 from .slot import Slot, Written
 from .steps import Append, Barrier, Group, Split, Step, Write
 from .transcript import Message, messages_of, text_of
+
+T = TypeVar("T")
 
 
 class BaseState:
@@ -98,7 +100,7 @@ class BaseState:
         slot = None
         for part in parts:
             if isinstance(part.node, (ir.Gen, ir.Select)):
-                slot = Slot(part.read)
+                slot = Slot(part.read, json=part.writes_json)
                 steps.append(Write(part.node, slot))
                 if part.node.name is not None:
                     named[part.node.name] = slot
@@ -200,6 +202,20 @@ class State(BaseState):
         self._wait(slot)
         return slot.value()
 
+    def partial(self, name: str) -> Iterator[Any]:
+        """What the value is known to be, again and again while it is written; `s[name]` afterwards is the typed value.
+
+        With a schema plain JSON values: see `PartialJson`. Otherwise the text so far. Ends when the value is written;
+        raises the cause when its operation failed.
+        """
+        slot = self._slot(name)
+        reader, pieces = slot.partial(), None if slot.done else self._loop.call(_on_loop(slot.listen))
+        while pieces is not None and (piece := self._loop.call(pieces.get)) is not None:
+            if reader.feed(piece):
+                yield reader.value
+        if reader.finish(self._wait(slot).text):
+            yield reader.value
+
     def raw(self, name: str) -> str:
         """The text of a value as it was generated, before it was read as JSON or as a class."""
         return self._wait(self._slot(name)).text
@@ -258,6 +274,15 @@ class State(BaseState):
         except Exception:
             self._told()
             raise
+
+
+def _on_loop(action: Callable[[], T]) -> Work[T]:
+    """The action as a coroutine, for who is on another thread."""
+
+    async def work() -> T:
+        return action()
+
+    return work
 
 
 def scores_of(name: str, written: Written) -> Mapping[str, float]:
