@@ -6,6 +6,7 @@ n. `CompiledGrammar` (compiled.py) makes matchers; `MaskTable` (rows.py) holds t
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -44,7 +45,11 @@ class _Position(msgspec.Struct, eq=False):
 
 
 class Matcher:
-    """Where one answer stands in its grammar. A row it returned is valid until it moves, rolls back or is closed."""
+    """Where one answer stands in its grammar. A row it returned is valid until it is asked for another, rolls back or
+    is closed."""
+
+    # _index: of the row `_pinned`, which is the unlimited one of the position `_asked` where that is not None.
+    __slots__ = ("_asked", "_closing", "_explorer", "_forcing", "_grammar", "_index", "_pinned", "_position")
 
     def __init__(self, grammar: CompiledGrammar, explorer: Explorer, *, forcing: bool, closing: bool) -> None:
         self._grammar = grammar
@@ -52,6 +57,8 @@ class Matcher:
         self._forcing = forcing
         self._closing = closing
         self._pinned: Row | None = None
+        self._asked: _Position | None = None
+        self._index = 0
         start = explorer.start
         plan = grammar.plan(explorer, start, ()) if forcing else UNFORCED
         self._position = _Position(None, -1, start, plan.tokens, plan.need)
@@ -62,28 +69,35 @@ class Matcher:
         Raises BudgetTooSmall when the text cannot be closed in `budget`, ConstraintTooLarge when a budget of the engine
         is passed.
         """
-        table = self._grammar.table
         position = self._position
         configuration = position.configuration
-        if position.plan and self._followed(position, budget):
-            row = self._grammar.single_row(position.plan[0])
-        elif configuration is None:
-            row = self._grammar.stop_row()
-        else:
-            if not self._closing:
-                budget = None
-            known = configuration.row
-            if known is not None and known.index >= 0 and (budget is None or budget >= configuration.safe):
-                if known is self._pinned:
-                    return known.index
-                row = known
-                table.pin(row)
-            else:
-                row = self._grammar.row(self._explorer, configuration, budget)
-        if self._pinned is not None:
-            table.unpin(self._pinned)
-        self._pinned = row
+        if configuration is not None and not position.plan:
+            row, pinned = configuration.row, self._pinned
+            if (row is not None and row.index >= 0
+                    and (budget is None or budget >= configuration.safe or not self._closing)):
+                if row is not pinned:
+                    row.pins += 1
+                    self._release()
+                    self._pinned, self._index = row, row.index
+                self._asked = position
+                return self._index
+        row = self._find_row(position, budget)
+        self._release()
+        self._pinned, self._index = row, row.index
         return row.index
+
+    def _find_row(self, position: _Position, budget: int | None) -> Row:
+        """The row where it is not simply that of the configuration, pinned once."""
+        if position.plan and self._followed(position, budget):
+            return self._grammar.single_row(position.plan[0])
+        if position.configuration is None:
+            return self._grammar.stop_row()
+        return self._grammar.row(self._explorer, position.configuration, budget if self._closing else None)
+
+    def _release(self) -> None:
+        if self._pinned is not None:
+            self._grammar.table.unpin(self._pinned)
+            self._pinned = self._asked = None
 
     def accept(self, token: int) -> None:
         """Moves past a token. Raises TokenRejected when it does not fit, or ConstraintTooLarge, and stays."""
@@ -101,9 +115,6 @@ class Matcher:
         if self._forcing and not rest and successor is not None:
             plan = self._plan(following, successor)
             following.plan, following.need = plan.tokens, plan.need
-        if self._pinned is not None:
-            self._pinned.pins -= 1
-            self._pinned = None
         self._position = following
 
     def _enter(self, configuration: Configuration | None, token: int) -> Configuration | None:
@@ -171,9 +182,7 @@ class Matcher:
         self._move(position)
 
     def _move(self, position: _Position) -> None:
-        if self._pinned is not None:
-            self._grammar.table.unpin(self._pinned)
-            self._pinned = None
+        self._release()
         self._position = position
 
     def copy(self) -> Matcher:
@@ -181,7 +190,7 @@ class Matcher:
         twin = Matcher.__new__(Matcher)
         twin._grammar, twin._explorer = self._grammar, self._explorer
         twin._forcing, twin._closing = self._forcing, self._closing
-        twin._pinned, twin._position = None, self._position
+        twin._pinned, twin._asked, twin._index, twin._position = None, None, 0, self._position
         return twin
 
     def forced(self, limit: int, budget: int | None = None) -> list[int]:
@@ -227,6 +236,11 @@ class Matcher:
     def close(self) -> None:
         """Gives its pins back. The matcher can still be used."""
         self._move(self._position)
+
+
+def rows_of(matchers: Sequence[Matcher]) -> list[int]:
+    """The rows of a batch without budgets: `row(None)` of each."""
+    return [matcher._index if matcher._asked is matcher._position else matcher.row(None) for matcher in matchers]
 
 
 def _ranges(allowed: bytes) -> list[str]:

@@ -35,11 +35,8 @@ Bind = Callable[[bytes], CompiledLike]
 class Constrained:
     """The matcher of one request, with the time it took and whether the budget ever narrowed its choice."""
 
-    def __init__(self, matcher: MatcherLike, content: Callable[[int], bytes],
-                 clock: Callable[[], float] = time.perf_counter) -> None:
-        """content: of a mask row, to compare rows by what they allow."""
+    def __init__(self, matcher: MatcherLike, clock: Callable[[], float] = time.perf_counter) -> None:
         self._matcher = matcher
-        self._content = content
         self._clock = clock
         self.mask_s = 0.0
         self.cut_short = False
@@ -47,10 +44,10 @@ class Constrained:
     def row(self, budget: int) -> int:
         """Mask row for the next token, with `budget` tokens left, this one included."""
         began = self._clock()
-        # Asked first and compared by content: a matcher keeps only the row that it gave last from being replaced.
-        free = None if self.cut_short else self._content(self._matcher.row(None))
+        # Equal masks are one row, and the matcher keeps the first from being replaced until it has the second.
+        free = None if self.cut_short else self._matcher.row(None)
         row = self._matcher.row(budget)
-        self.cut_short = free is None or free != self._content(row)
+        self.cut_short = row != free
         self.mask_s += self._clock() - began
         return row
 
@@ -105,11 +102,7 @@ class Constraints:
             raise bound
         if bound.min_tokens > budget:
             raise BudgetTooSmall(bound.min_tokens, budget)
-        return Constrained(bound.matcher(), self._content)
+        return Constrained(bound.matcher())
 
     def rows(self) -> Any:
         return self._rows() if self._rows else None
-
-    def _content(self, row: int) -> bytes:
-        rows = self.rows()
-        return row.to_bytes(8) if rows is None else bytes(rows[row].tobytes())

@@ -23,7 +23,7 @@ from espalier.grammars.constraint import Constraint, Gbnf, JsonSchema, Lark, Reg
 from espalier.grammars.errors import ConstraintError
 from espalier.grammars.library import Library
 from espalier.grammars.matcher import Matcher as Walker
-from espalier.grammars.matcher import TokenRejected
+from espalier.grammars.matcher import TokenRejected, rows_of
 from espalier.grammars.rows import MaskTable
 from espalier.grammars.vocabulary import Vocabulary
 
@@ -35,13 +35,14 @@ def constraint(kind: str, source: Any) -> Constraint:
 
 
 class Matcher(MatcherBase):  # type: ignore[misc]  # (the harness is untyped)
+    __slots__ = ("views", "walker")
+
     def __init__(self, walker: Walker, table: MaskTable) -> None:
         self.walker = walker
-        self.table = table
+        self.views = table.views
 
     def fill(self, mask_row: Any) -> None:
-        row = self.walker.row(None)  # first: it may replace the table's array
-        mask_row[:] = self.table.array[row]
+        memoryview(mask_row)[:] = self.views[self.walker.row(None)]
 
     def accept(self, token: int) -> bool:
         try:
@@ -82,5 +83,4 @@ class Engine(EngineBase):  # type: ignore[misc]
         return sum(array.nbytes for array in compiled.tables)
 
     def batch_fill(self, matchers: Sequence[Matcher], mask: Any) -> None:
-        rows = [matcher.walker.row(None) for matcher in matchers]  # first: it may replace the table's array
-        self.table.gather(rows, mask)
+        self.table.gather(rows_of([matcher.walker for matcher in matchers]), mask)
