@@ -47,16 +47,17 @@ class RuleBuilder:
     def final(self, state: int) -> None:
         self._finals.add(state)
 
-    def graft(self, dfa: Dfa, start: int, *, counted_below: int = 0) -> list[int]:
-        """Copy an automaton in, its start as `start`; edges leaving states below `counted_below` count. Returns the
-        number that each of its states got."""
+    def graft(self, dfa: Dfa, start: int, *, counted_below: int = 0, counted: tuple[int, int] = (256, 0)) -> list[int]:
+        """Copy an automaton in, its start as `start`; edges leaving states below `counted_below` count, and those of
+        bytes within `counted`. Returns the number that each of its states got."""
         more = len(dfa.edges) - 1
         self._meter.states(more, self._pointer)
         numbers = [start, *range(self._states, self._states + more)]
         self._states += more
         for state, row in enumerate(dfa.edges):
             action, source = COUNT if state < counted_below else NOTHING, numbers[state]
-            self._edges += [(source, low, high, numbers[target], action) for low, high, target in row]
+            self._edges += [(source, low, high, numbers[target], COUNT if counted[0] <= low <= counted[1] else action)
+                            for low, high, target in row]
         return numbers
 
     def finish(self, register: Counter | Order | Members | None = None) -> Rule:

@@ -5,10 +5,10 @@ from __future__ import annotations
 from decimal import Decimal
 
 from .constraint import Writing
-from .dfa import Dfa, literals
+from .dfa import literals
 from .json_text import JsonValue
 from .limits import Meter
-from .numbers import NumberSpec, number_dfa
+from .numbers import NumberSpec, NumberText, number_text
 from .plan import ListPlan, Member, ObjectPlan, ValuePlan
 from .strings import StringText
 from .utf8 import json_string_freely
@@ -33,14 +33,15 @@ def written_freely(plan: ValuePlan, writing: Writing, meter: Meter) -> ValuePlan
     if texts:
         words = literals([[*map(ord, text)] for text in texts], meter)
         found.strings.append(StringText(json_string_freely(words, meter)))
-    found.numbers = [dfa for dfa in found.numbers if not dfa.empty]
+    found.numbers = [text for text in found.numbers if not text.dfa.empty]
     return found
 
 
-def _number(value: int | Decimal, meter: Meter) -> Dfa:
+def _number(value: int | Decimal, meter: Meter) -> NumberText:
     """All digits that mean this number, without an exponent."""
     number = Decimal(value)
-    return number_dfa(NumberSpec(number == number.to_integral_value(), number, False, number, False, zeros=True), meter)
+    whole = number == number.to_integral_value()
+    return number_text(NumberSpec(whole, number, False, number, False, zeros=True), meter)
 
 
 def _constant(value: JsonValue, pointer: str) -> ValuePlan:

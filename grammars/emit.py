@@ -13,11 +13,14 @@ from .ir import Call, Counter, Rule
 from .json_text import JsonValue, Layout, spell
 from .limits import Meter
 from .lists import ListEmitter
+from .numbers import DIGITS, MAX_DIGITS, NumberText
 from .objects import ObjectEmitter
 from .plan import ListPlan, ObjectPlan, ValuePlan
 from .strings import StringText
 from .unordered import UnorderedEmitter
 from .utf8 import ByteDfa, json_string, json_string_freely
+
+_Part = StringText | NumberText | ListPlan | ObjectPlan
 
 # Indentation is part of the rules, so only schemas of bounded depth can be indented.
 _MAX_INDENTATION = 64
@@ -91,15 +94,16 @@ class Emitter:
         return self._reserve((id(plan), depth), lambda: self._union(plan, depth), plan.pointer)
 
     @staticmethod
-    def _parts(plan: ValuePlan) -> list[StringText | ListPlan | ObjectPlan | None]:
+    def _parts(plan: ValuePlan) -> list[_Part | None]:
         """None stands for all scalars without a counter, which become one automaton."""
-        counted = [text for text in plan.strings if text.counted]
-        plain = plan.values or plan.words or plan.numbers or len(counted) < len(plan.strings)
+        texts: list[NumberText | StringText] = [*plan.numbers, *plan.strings]
+        counted = [text for text in texts if text.counted]
+        plain = plan.values or plan.words or len(counted) < len(texts)
         lists = [one for one in plan.lists if one.possible]
         objects = [one for one in plan.objects if one.possible]
         return [*([None] if plain else []), *counted, *lists, *objects]
 
-    def _part(self, plan: ValuePlan, part: StringText | ListPlan | ObjectPlan | None, depth: int) -> int:
+    def _part(self, plan: ValuePlan, part: _Part | None, depth: int) -> int:
         self._keep.append(part or plan)
         if part is None:
             # Scalars are shared by what they are: one rule for all plain strings of a schema.
@@ -107,6 +111,8 @@ class Emitter:
             return self._reserve(key, lambda: self._choice(plan, depth), plan.pointer)
         if isinstance(part, StringText):
             return self._reserve((id(part),), lambda: self._counted(part, plan.pointer), plan.pointer)
+        if isinstance(part, NumberText):
+            return self._reserve((id(part),), lambda: self._digits(part.dfa, plan.pointer), plan.pointer)
         if isinstance(part, ListPlan):
             return self._reserve((id(part), depth), lambda: ListEmitter(self, part, depth).rule(), plan.pointer)
         objects = ObjectEmitter if self.writing.order == "schema" else UnorderedEmitter
@@ -128,7 +134,8 @@ class Emitter:
     def _choice(self, plan: ValuePlan, depth: int, rules: Sequence[int] = ()) -> Rule:
         """The scalars of a plan, or one of these rules."""
         spelled = self._spelled(plan, depth)
-        parts = [*plan.numbers, *(text for text in plan.strings if not text.counted)]
+        texts: list[NumberText | StringText] = [*plan.numbers, *plan.strings]
+        parts = [text for text in texts if not text.counted]
 
         def made() -> tuple[Rule, object]:
             builder = RuleBuilder("", "", self.meter)
@@ -150,7 +157,8 @@ class Emitter:
 
     def _scalars(self, plan: ValuePlan, texts: tuple[bytes, ...]) -> Dfa:
         """All scalars without a counter, and all spelled values, as one automaton."""
-        parts = [*plan.numbers, *(quoted(text.body) for text in plan.strings if not text.counted)]
+        parts = [*(text.dfa for text in plan.numbers if not text.counted),
+                 *(quoted(text.body) for text in plan.strings if not text.counted)]
         if texts:
             parts.append(literals(texts, self.meter))
         return merged(parts, self.meter)
@@ -166,6 +174,14 @@ class Emitter:
     def _spelled(self, plan: ValuePlan, depth: int) -> tuple[bytes, ...]:
         words: list[JsonValue] = [*plan.values, *plan.words]
         return tuple(dict.fromkeys(spell(value, self.spacing, depth).encode() for value in words))
+
+    def _digits(self, numbers: Dfa, pointer: str) -> Rule:
+        """Numbers whose digits a register counts."""
+        builder = RuleBuilder(f"number at {pointer}", pointer, self.meter)
+        places = builder.graft(numbers, 0, counted=DIGITS)
+        for state in numbers.finals:
+            builder.final(places[state])
+        return builder.finish(Counter(0, MAX_DIGITS))
 
     def _counted(self, text: StringText, pointer: str) -> Rule:
         """A string whose length a register counts. A least length is checked where the body returns, before the

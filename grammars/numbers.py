@@ -18,8 +18,11 @@ from .errors import ConstraintTooLarge
 from .limits import Meter
 
 MAX_DIGITS = 40
-# Residues are states, for each number of digits.
-_MAX_STEP = 2_000
+DIGITS = (0x30, 0x39)
+# States for each number of digits: what is spent gladly.
+_GLADLY = 1_000
+# Residues are states.
+_MAX_STEP = 10_000
 _DIGITS = range(10)
 _BYTES = ((0, 255),)
 
@@ -158,8 +161,11 @@ class _Reading(NamedTuple):
 
 
 class _Reader:
-    def __init__(self, spec: NumberSpec) -> None:
+    """limited: to MAX_DIGITS, else digits are not counted."""
+
+    def __init__(self, spec: NumberSpec, limited: bool) -> None:
         self._spec = spec
+        self._each = int(limited)
         self._step, self._scale = _common_step(spec.divisors)
         self._signs = {negative: _magnitudes(spec, negative) for negative in (False, True)}
 
@@ -172,7 +178,7 @@ class _Reader:
             if not state.negative and self._signs[True] is not None:
                 yield 0x2D, 0x2D, _Reading(_BEGIN, True)
             if self._signs[state.negative] is not None:
-                yield 0x30, 0x30, _Reading(_ZERO, state.negative, 1)
+                yield 0x30, 0x30, _Reading(_ZERO, state.negative, self._each)
                 yield from self._digits(state, 1, 0, self._whole)
             return
         more = state.digits < MAX_DIGITS
@@ -211,7 +217,7 @@ class _Reader:
             yield from ((byte, byte, _Reading(_SIGN, False, state.digits)) for byte in b"+-")
         if state.phase in (_E, _SIGN) or (state.phase == _POWER and more):
             phase = _POWER2 if state.phase == _POWER else _POWER
-            yield 0x30, 0x39, _Reading(phase, False, state.digits + 1)
+            yield 0x30, 0x39, _Reading(phase, False, state.digits + self._each)
 
     def _minus_zero(self, state: _Reading) -> bool:
         return state.negative and state.versus_low == 0 and state.phase != _WHOLE
@@ -225,7 +231,7 @@ class _Reader:
         rest = (state.rest * 10 + digit) % self._step if self._step else 0
         # The length of the whole part is compared at its end; beyond both bounds nothing depends on it any more.
         capped = min(at + 1, max(len(low), len(high)) + 1)
-        return _Reading(_WHOLE, state.negative, state.digits + 1, capped, versus_low, versus_high, rest)
+        return _Reading(_WHOLE, state.negative, state.digits + self._each, capped, versus_low, versus_high, rest)
 
     def _ended(self, state: _Reading) -> tuple[int, int, int]:
         """At the end of the whole part: (versus_low, versus_high, residue of the scaled number)."""
@@ -257,7 +263,8 @@ class _Reader:
             rest = (state.rest * 10 + digit) % self._step if at < self._scale else state.rest
         capped = min(at + 1, max(len(low), len(high), self._scale))
         broken = self._spec.fractional and (state.broken or digit > 0)
-        return _Reading(_FRACTION, state.negative, state.digits + 1, capped, versus_low, versus_high, rest, broken)
+        digits = state.digits + self._each
+        return _Reading(_FRACTION, state.negative, digits, capped, versus_low, versus_high, rest, broken)
 
     def final(self, state: _Reading) -> bool:
         if state.phase in (_POWER, _POWER2):
@@ -313,26 +320,49 @@ def _magnitudes(spec: NumberSpec, negative: bool) -> _Magnitudes | None:
     return _Magnitudes(low, near_open, None if far is None else _bound(far), far_open)
 
 
-def _automaton(spec: NumberSpec, meter: Meter) -> Dfa:
-    reader = _Reader(spec)
+def _automaton(spec: NumberSpec, meter: Meter, *, limited: bool = True) -> Dfa:
+    reader = _Reader(spec, limited)
     return minimise(trim(explore(_Reading(_BEGIN, False), reader.step, reader.final, meter)))
 
 
-def number_dfa(spec: NumberSpec, meter: Meter, where: str = "") -> Dfa:
-    """The bytes of every number that fits; trimmed, empty when none does. Raises ConstraintTooLarge when the residues
-    of multipleOf are too many to tell apart."""
+@dataclass(frozen=True, slots=True)
+class NumberText:
+    """Numbers as bytes. counted: MAX_DIGITS is not in the automaton, a register has to count the digits."""
+
+    dfa: Dfa
+    counted: bool = False
+
+    def limited(self, meter: Meter) -> Dfa:
+        """Without a register."""
+        return intersect([self.dfa, _few_digits()], meter) if self.counted else self.dfa
+
+
+def number_text(spec: NumberSpec, meter: Meter, where: str = "") -> NumberText:
+    """Every number that fits; trimmed, empty when none does. Raises ConstraintTooLarge when the residues of multipleOf
+    are too many to tell apart."""
     for divisors in (spec.divisors, *((d,) for d in spec.excluded)):
         step, scale = _common_step(divisors)
         if step > _MAX_STEP or scale > MAX_DIGITS:
             raise ConstraintTooLarge(
                 f"multipleOf asks for multiples of {step} / 10^{scale}, and steps above {_MAX_STEP} are not enforced",
                 keyword="multipleOf", where=where, fix="Use a smaller or rounder multipleOf.")
-    return meter.shared(spec, lambda: _number_dfa(spec, meter), lambda dfa: dfa.size)
+    return meter.shared(spec, lambda: _number_text(spec, meter), lambda text: text.dfa.size)
 
 
-def _number_dfa(spec: NumberSpec, meter: Meter) -> Dfa:
-    dfa = _automaton(spec, meter)
+def _number_text(spec: NumberSpec, meter: Meter) -> NumberText:
+    if not (spec.divisors or spec.excluded):
+        return NumberText(_automaton(spec, meter))
+    dfa = _automaton(spec, meter, limited=False)
     for divisor in spec.excluded:
-        multiples = _automaton(NumberSpec(divisors=(divisor,)), meter)
+        multiples = _automaton(NumberSpec(divisors=(divisor,)), meter, limited=False)
         dfa = intersect([dfa, complement(multiples, _BYTES)], meter)
-    return dfa if not spec.excluded else minimise(dfa)
+    text = NumberText(minimise(dfa) if spec.excluded else dfa, counted=True)
+    if len(text.dfa.edges) * MAX_DIGITS > _GLADLY:
+        return text
+    return NumberText(minimise(text.limited(meter)))
+
+
+def _few_digits() -> Dfa:
+    """At most MAX_DIGITS digits, among other bytes."""
+    rows = [((0x2D, 0x2E, count), (0x30, 0x39, count + 1)) for count in range(MAX_DIGITS)]
+    return Dfa((*rows, ((0x2D, 0x2E, MAX_DIGITS),)), frozenset(range(MAX_DIGITS + 1)))

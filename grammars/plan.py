@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from .dfa import Dfa
 from .errors import Unsatisfiable
 from .json_text import JsonValue
+from .numbers import NumberText
 from .strings import StringText
 
 
@@ -21,7 +22,7 @@ class ValuePlan:
     pointer: str
     values: list[JsonValue] = field(default_factory=list)
     words: list[JsonValue] = field(default_factory=list)
-    numbers: list[Dfa] = field(default_factory=list)
+    numbers: list[NumberText] = field(default_factory=list)
     strings: list[StringText] = field(default_factory=list)
     lists: list[ListPlan] = field(default_factory=list)
     objects: list[ObjectPlan] = field(default_factory=list)

@@ -15,7 +15,7 @@ from .keys import labelled, relabel, words_of
 from .keywords import refuse
 from .limits import Meter
 from .meaning import Meaning, kind_of
-from .numbers import number_dfa
+from .numbers import number_text
 from .plan import ListPlan, Member, ObjectPlan, ValuePlan, Witnesses, find_possible, unsatisfiable
 from .shape import Places, Shape, SomeProperty
 from .strings import ANY_CHARACTERS, StringText, free_text, shaped_text, without
@@ -81,8 +81,8 @@ class Planner:
         plan.words.extend(word for kind, word in words if kind in shape.kinds)
         if "number" in shape.kinds:
             number = replace(shape.number, zeros=self._writing.spelling == "any")
-            numbers = number_dfa(number, self._meter, shape.pointer)
-            plan.numbers.extend([] if numbers.empty else [numbers])
+            numbers = number_text(number, self._meter, shape.pointer)
+            plan.numbers.extend([] if numbers.dfa.empty else [numbers])
         if "string" in shape.kinds:
             plan.strings.extend(self._strings(shape))
         if "array" in shape.kinds:

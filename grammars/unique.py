@@ -80,7 +80,7 @@ def _others(plan: ValuePlan, meter: Meter) -> Dfa | None:
              if value is None or isinstance(value, bool)]
     words += [_digits(value) for value in plan.values
               if isinstance(value, int | Decimal) and not isinstance(value, bool)]
-    parts = [intersect([numbers, _one_spelling()], meter) for numbers in plan.numbers]
+    parts = [intersect([numbers.limited(meter), _one_spelling()], meter) for numbers in plan.numbers]
     if words:
         parts.append(literals([word.encode() for word in words], meter))
     found = minimise(trim(merged(parts, meter))) if parts else NOTHING

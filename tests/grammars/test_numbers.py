@@ -12,7 +12,7 @@ from espalier.grammars.compile import compile_constraint
 from espalier.grammars.constraint import JsonSchema
 from espalier.grammars.errors import ConstraintTooLarge, InvalidConstraint, Unsatisfiable
 from espalier.grammars.limits import Limits, Meter
-from espalier.grammars.numbers import NumberSpec, number_dfa
+from espalier.grammars.numbers import NumberSpec, number_text
 
 from .naive import Naive
 
@@ -35,6 +35,11 @@ TABLE = [
     ('{"type":"integer","minimum":3.0}', ["3"], ["2"]),
     ('{"type":["integer","number"],"maximum":1}', ["0.5", "1"], ["1.5"]),
     ('{"type":"integer","enum":[1.0,2,2.5]}', ["1", "2"], ["1.0", "2.5"]),
+    ('{"type":"integer","multipleOf":365}', ["0", "365", "-730", str(365 * 10**37), str(10**40 - 10**40 % 365)],
+     ["366", "-0", "365.0", str(365 * 10**38), "0365"]),
+    ('{"type":["number","string"],"multipleOf":19.99,"minimum":1}',
+     ["19.99", "1999", "39.980", str(1999 * 10**36), '"a"'], ["0", "-19.99", "19.98", str(1999 * 10**37), "1.999"]),
+    ('{"type":"integer","not":{"multipleOf":97}}', ["1", "-96", "9" * 40], ["0", "97", "-194", "9" * 41]),
     ('{"const":2.5}', ["2.5"], ["2.50", "2"]),
     ('{"enum":[100,1e2]}', ["100"], ["1e2", "100.0"]),
 ]
@@ -66,7 +71,8 @@ def test_impossible_numbers_are_refused(schema: str, error: type[Exception], key
 
 DECIMALS = st.decimals(min_value=-120, max_value=120, places=2).map(lambda d: d.normalize() + 0)
 BOUNDS = st.one_of(st.none(), DECIMALS)
-STEPS = st.sampled_from([(), (Decimal(3),), (Decimal("0.25"),), (Decimal("0.5"), Decimal("0.2")), (Decimal(10),)])
+STEPS = st.sampled_from([(), (Decimal(3),), (Decimal("0.25"),), (Decimal("0.5"), Decimal("0.2")), (Decimal(10),),
+                         (Decimal(29),), (Decimal("4.1"),)])
 SPECS = st.builds(NumberSpec, st.booleans(), BOUNDS, st.booleans(), BOUNDS, st.booleans(), STEPS, st.booleans())
 NUMERALS = st.builds(
     lambda sign, whole, fraction: f"{sign}{whole}{fraction}", st.sampled_from(["", "-"]), st.integers(0, 130),
@@ -77,7 +83,8 @@ NUMERALS = st.builds(
 @settings(max_examples=60, deadline=None)
 @given(SPECS, st.lists(NUMERALS, min_size=5, max_size=30))
 def test_text_is_accepted_exactly_when_its_value_fits(spec: NumberSpec, numerals: list[str]) -> None:
-    dfa = number_dfa(spec, Meter(Limits()))
+    meter = Meter(Limits())
+    dfa = number_text(spec, meter).limited(meter)
     for text in numerals:
         value = Decimal(text)
         spelled_right = not (text.startswith("-") and value == 0) and not (spec.integer and "." in text)
