@@ -229,7 +229,7 @@ def _fill(tables: Tables, grammar: Grammar, layout: Layout, available: Any) -> t
     """Solves all rules. Returns the start rule's cost, FAR when it cannot finish; the rows; the rules callees first."""
     tables.distance[:] = FAR
     for index in np.unique(layout.flat.edges[layout.flat.edges[:, ACTION] == NEXT_KEY, OWNER]).tolist():
-        tables.rules[index, SURPLUS] = surplus(layout.rules[index], available)
+        tables.rules[index, SURPLUS] = surplus(layout.rules[index].register, layout.flat.edges_of(index), available)
     arrays, count = _rows(layout, available, tables.rules[:, SURPLUS]), len(layout.rules)
     order, stack = np.empty(count, np.int32), np.empty(2 * (count + len(arrays.calls)) + 2, np.int32)
     _callees_first(arrays.calls, arrays.calls_of, grammar.start, order, stack, np.zeros(count, np.uint8))
@@ -269,8 +269,10 @@ def _members_problem(tables: Tables, layout: Layout, arrays: _Rows, index: int, 
     begin, end = arrays.begins[index: index + 2]
     edges = np.ascontiguousarray(arrays.rows[begin: end, :4]) - np.array([layout.offsets[index]] * 2 + [0, 0], np.int32)
     places = arrays.calls[arrays.calls_of[index]: arrays.calls_of[index + 1], 0] - begin
-    distance = tables.distance[base: base + rule.states * columns].reshape(rule.states, columns)
-    return MembersProblem(tables, rule, index, edges, places, distance, available)
+    states = int(layout.flat.states[index])
+    distance = tables.distance[base: base + states * columns].reshape(states, columns)
+    keys = layout.keys(index, available)
+    return MembersProblem(tables, rule, index, edges, places, distance, keys)
 
 
 def compile_tables(grammar: Grammar, layout: Layout, single: Any, trie: Trie, heads: Any) -> Tables:

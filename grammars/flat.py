@@ -26,6 +26,11 @@ class Flat(NamedTuple):
     kinds: Any
     properties: Any
 
+    def edges_of(self, rule: int) -> Any:
+        """Those of one rule: int64 [n, 6]."""
+        first, last = np.searchsorted(self.edges[:, OWNER], (rule, rule + 1))
+        return self.edges[first:last]
+
 
 def flatten(grammar: Grammar) -> Flat:
     """Raises ValueError where a rule's edges are not whole."""

@@ -19,7 +19,10 @@ from itertools import chain
 
 import msgspec
 
-IR_VERSION = 1
+IR_VERSION = 2
+
+# An edge on ESCAPED + code: any escape of JSON that means the character `code`, from its backslash on (escapes.py).
+ESCAPED = 0x100
 
 # Actions on the register of the frame that owns the edge. KEY + j: property j (0-based) was chosen.
 NOTHING = 0
@@ -86,9 +89,10 @@ class Call(msgspec.Struct, frozen=True, array_like=True):
 class Rule(msgspec.Struct, frozen=True):
     """One automaton. State 0 is its start.
 
-    edges: little-endian int32 quintuples (source, low, high, target, action): bytes low..high inclusive. From one
-    state no two byte edges overlap. Calls of one state may compete with each other, with byte edges and with finality:
-    the engine follows them all.
+    edges: little-endian int32 quintuples (source, low, high, target, action): bytes low..high inclusive, or, from
+    ESCAPED on, escapes of characters. From one state no two edges overlap. A state with escapes has no other edge on a
+    backslash; its escapes ascend and have one action. Calls of one state may compete with each other, with edges and
+    with finality: the engine follows them all.
     finals: states in which the rule may return. No rule accepts the empty text except the start rule; no rule calls
     itself, directly or not, before it has read a byte (the compiler removes left recursion).
     name: for messages ("object at #/properties/a"). pointer: where in the source it comes from.

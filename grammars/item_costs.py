@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from .ir import CLOSE_KEY, NEXT_KEY, NOTHING, OPEN_KEY, Order, Rule, unpack_edges
+from .ir import CLOSE_KEY, NEXT_KEY, NOTHING, OPEN_KEY, Counter, Members, Order
 from .tables import FAR
 
 # Bytes of items that are looked at for as many different ones as a list must have.
@@ -17,17 +17,17 @@ _MANY = 1 << 40
 _BACKSLASH = 0x5C
 
 
-def surplus(rule: Rule, available: Any) -> int:
+def surplus(register: Counter | Order | Members | None, edges: Any, available: Any) -> int:
     """How many bytes the n-th cheapest item has more than the cheapest, for a list of at least n; FAR when there are
-    not so many. available: [256], 1 for bytes that are tokens of their own."""
-    if not isinstance(rule.register, Order) or not rule.register.least:
+    not so many. edges: of the rule, as flat.py has them. available: [256], 1 for bytes that are tokens of their own."""
+    if not isinstance(register, Order) or not register.least:
         return 0
     arcs: dict[int, list[tuple[int, int]]] = {}
     start, ends = 0, set[int]()
-    for source, low, high, target, action in unpack_edges(rule.edges):
+    for _, source, low, high, target, action in edges.tolist():
         # An escape may spell what another text spells too.
         ways = sum(int(available[byte]) for byte in range(low, high + 1)
-                   if byte != _BACKSLASH or not rule.register.decoded)
+                   if byte != _BACKSLASH or not register.decoded)
         if action == NOTHING and ways:
             arcs.setdefault(source, []).append((target, ways))
         elif action == OPEN_KEY:
@@ -40,7 +40,7 @@ def surplus(rule: Rule, available: Any) -> int:
         if more and cheapest < 0:
             cheapest = length
         found += more
-        if found >= rule.register.least:
+        if found >= register.least:
             return length - cheapest
         following: dict[int, int] = {}
         for state, ways in here.items():

@@ -14,7 +14,7 @@ from typing import Any
 
 from numba import njit
 
-_COMPILED = ("ir", "arena", "key_text", "flat", "tables", "finishing", "columns", "distance", "shortening",
+_COMPILED = ("ir", "arena", "key_text", "flat", "escapes", "tables", "finishing", "columns", "distance", "shortening",
              "token_paths", "new_keys", "member_keys", "members", "member_costs", "closing", "context", "walk",
              "stretches", "masking", "slices", "trie", "body_walk", "composing", "digest")
 # _nrt is no documented option; without it everything stays right and becomes slow.

@@ -13,7 +13,7 @@ from numba import types
 from .arena import Arena
 from .ir import CLOSE_KEY, MEET, NOTHING, OPEN_KEY, WRITTEN, Members, Rule
 from .jit import kernel
-from .member_keys import member_keys
+from .member_keys import MemberKeys
 from .members import members_remaining, within
 from .tables import (
     ALONE,
@@ -96,7 +96,7 @@ class MembersProblem:
     `call_places`, whose costs come with `solve`."""
 
     def __init__(self, tables: Tables, rule: Rule, index: int, edges: Any, call_places: Any, distance: Any,
-                 available: Any) -> None:
+                 keys: MemberKeys) -> None:
         if not isinstance(rule.register, Members):
             raise TypeError("a rule without the register of Members")
         self._tables = tuple(tables)  # compiled code takes plain tuples
@@ -106,11 +106,10 @@ class MembersProblem:
         self._edges = edges
         self._call_places = call_places
         self._distance = distance
-        self._available = available
         self._row = tables.rules[index]
         self._offset = int(self._row[START])
-        self._keys = member_keys(rule, len(rule.register.required), available)
-        self._finals = np.zeros(rule.states, np.uint8)
+        self._keys = keys
+        self._finals = np.zeros(len(distance), np.uint8)
         self._finals[list(rule.finals)] = 1
         self._arena = Arena(2).kernel
 

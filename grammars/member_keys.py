@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-from .ir import CLOSE_KEY, KEY, NOTHING, OPEN_KEY, WRITTEN, Rule, unpack_edges
+from .ir import CLOSE_KEY, KEY, NOTHING, OPEN_KEY, WRITTEN, Call, Members
 
 # where a state lies
 OUTSIDE, INSIDE, BEHIND = 0, 1, 2  # between properties; inside a key; behind a key, up to the end of the value
@@ -24,28 +24,29 @@ class MemberKeys(NamedTuple):
     free: bool
 
 
-def member_keys(rule: Rule, declared: int, single: Any) -> MemberKeys:
-    """single: [256], 1 for bytes that are tokens of their own."""
-    edges = unpack_edges(rule.edges)
-    plain: list[list[int]] = [[] for _ in range(rule.states)]
-    backward: list[list[int]] = [[] for _ in range(rule.states)]
+def member_keys(register: Members, edges: Any, calls: tuple[Call, ...], states: int, single: Any) -> MemberKeys:
+    """edges: of the rule, as flat.py has them; states: how many. single: [256], 1 for bytes that are tokens alone."""
+    edges = edges[:, 1:].tolist()
+    declared = len(register.required)
+    plain: list[list[int]] = [[] for _ in range(states)]
+    backward: list[list[int]] = [[] for _ in range(states)]
     for source, low, high, target, action in edges:
         if action == NOTHING:
             plain[source].append(target)
             if any(single[byte] for byte in range(low, high + 1)):
                 backward[target].append(source)
-    parts = [OUTSIDE] * rule.states
+    parts = [OUTSIDE] * states
     starts = [target for _, _, _, target, action in edges if action == OPEN_KEY]
     _spread(starts, plain, parts, INSIDE)
     _spread([target for _, _, _, target, action in edges if action == CLOSE_KEY or action >= KEY], plain, parts, BEHIND)
     ends = [-1] * declared
-    reach: list[list[tuple[int, int]]] = [[] for _ in range(rule.states)]
+    reach: list[list[tuple[int, int]]] = [[] for _ in range(states)]
     for source, low, _, target, action in edges:
         if action >= KEY and single[low]:
             ends[action - KEY] = target
             for state, far in _distances(source, backward).items():
                 reach[state].append((action - KEY, far + 1))
-    after = next((call.target for call in rule.calls if call.action == WRITTEN), -1)
+    after = next((call.target for call in calls if call.action == WRITTEN), -1)
     free = any(action == CLOSE_KEY for *_, action in edges)
     return MemberKeys(parts, reach, ends, starts[0] if starts else -1, after, free)
 

@@ -83,7 +83,7 @@ class Signatures:
     def _profile(self, rule: int) -> tuple[Any, Any]:
         """(shape id, least distance) of each column of a rule. Equal shapes: equal distances up to that least one."""
         if rule not in self._profiles:
-            states, columns = self._layout.rules[rule].states, self._layout.columns[rule]
+            states, columns = int(self._layout.flat.states[rule]), self._layout.columns[rule]
             base = int(self._tables.states[self._layout.offsets[rule], BASE])
             distance = self._tables.distance[base: base + states * columns].reshape(states, columns)
             nearest = distance.min(axis=0)

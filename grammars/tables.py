@@ -22,6 +22,7 @@ from numba import types
 
 from .arena import ARENA_TYPE, SETS, intern_pair
 from .errors import ConstraintTooLarge
+from .escapes import written_out
 from .flat import BYTE_HIGH, BYTE_LOW, COUNTER, DISTINCT, MEMBERS, ORDER, OWNER, PLAIN, SOURCE
 from .ir import COUNT, KEY, NOTHING, OPEN_KEY, Counter, Grammar, Members, Order, Rule
 from .jit import kernel
@@ -141,14 +142,14 @@ def returns(tables, state, register):  # type: ignore[no-untyped-def]
 
 
 class Layout:
-    """Where each rule's states and columns lie in the flat arrays. `entries`: how many distances there are.
-    offsets, bases, columns: by rule, as lists; starts, base_of, column_counts: the same as arrays.
+    """Where each rule's states and columns lie in the flat arrays. flat: the rules, escapes written out. `entries`: how
+    many distances there are. offsets, bases, columns: by rule, as lists; starts, base_of, column_counts: as arrays.
 
     Raises BrokenGrammar for a grammar that the engine would misread, ConstraintTooLarge past the limits.
     """
 
     def __init__(self, grammar: Grammar, max_states: int, max_entries: int) -> None:
-        self.flat = verify(grammar)
+        self.flat = written_out(verify(grammar))
         self.rules = grammar.rules
         self.bounds = [_bounds(rule) for rule in grammar.rules]
         counts = [_columns(rule, *bounds) for rule, bounds in zip(grammar.rules, self.bounds, strict=True)]
@@ -164,6 +165,18 @@ class Layout:
         self.offsets: list[int] = self.starts.tolist()
         self.bases: list[int] = self.base_of.tolist()
         self.columns: list[int] = counts
+        self._keys: dict[tuple[int, bytes], MemberKeys] = {}
+
+    def keys(self, index: int, single: Any) -> MemberKeys:
+        """What is told of the keys of a rule of Members. single: [256], 1 for bytes that are tokens of their own."""
+        register = self.rules[index].register
+        if not isinstance(register, Members):
+            raise TypeError("a rule without the register of Members")
+        key = index, single.tobytes()
+        if key not in self._keys:
+            self._keys[key] = member_keys(register, self.flat.edges_of(index), self.rules[index].calls,
+                                          int(self.flat.states[index]), single)
+        return self._keys[key]
 
 
 def _bounds(rule: Rule) -> tuple[int, int, int]:
@@ -218,7 +231,7 @@ def build_tables(layout: Layout, single: Any) -> Tables:
             following += _next_required(rule.register.required)
         rules[index, DECODED] = isinstance(rule.register, Order | Members) and rule.register.decoded
         if isinstance(rule.register, Members):
-            keys = member_keys(rule, len(rule.register.required), single)
+            keys = layout.keys(index, single)
             _fill_members(states, rules[index], rule.register, keys, len(members))
             members += [(FAR, int(required), FAR, -1) for required in rule.register.required]
             for state, ends in enumerate(keys.reach, layout.offsets[index]):

@@ -11,6 +11,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from .dfa import Dfa, Edge
+from .ir import ESCAPED
 from .limits import Meter
 
 # (first code point, last, marker bits of the first byte, bits after it)
@@ -18,13 +19,12 @@ _LENGTHS = ((0x80, 0x7FF, 0xC0, 6), (0x800, 0xFFFF, 0xE0, 12), (0x10000, 0x10FFF
 _SHORT = {0x08: "b", 0x09: "t", 0x0A: "n", 0x0C: "f", 0x0D: "r", 0x22: '"', 0x5C: "\\"}
 _ESCAPED = (*range(0x20), 0x22, 0x5C)
 _PRINTED = ((0x20, 0x21), (0x23, 0x5B), (0x5D, 0x7F))  # ASCII that stands for itself
-_LETTERS = {**_SHORT, 0x2F: "/"}
-_HEX = ((0x30, 0x39), (0x41, 0x46), (0x61, 0x66))
 
 
 @dataclass(frozen=True, slots=True)
 class ByteDfa:
-    """An automaton over bytes. States below `characters` lie between characters, the others inside one."""
+    """An automaton over bytes, and escapes where every spelling is read (ir.ESCAPED). States below `characters` lie
+    between characters, the others inside one."""
 
     dfa: Dfa
     characters: int
@@ -133,8 +133,8 @@ class _Speller:
                 out.extend([(max(low, first), min(high, last), target) for first, last in _PRINTED
                             if low <= last and high >= first])
                 escaped.append((low, min(high, 0x5C), target))
-        if every and row:
-            out.append((0x5C, 0x5C, self._every_escape(row)))
+        if every:
+            out.extend((ESCAPED + low, ESCAPED + high, target) for low, high, target in row)
         elif escaped:
             state = self._escape(tuple(escaped))
             if state >= 0:
@@ -172,75 +172,3 @@ class _Speller:
         for byte in reversed(text):
             target = self._place(("text", byte, target), [(byte, byte, target)])
         return target
-
-    def _every_escape(self, row: tuple[Edge, ...]) -> int:
-        """After the backslash, for exactly these characters."""
-        if row[0][:2] == (0, 0xD7FF) and row[-1][1] == 0x10FFFF and len({target for _, _, target in row}) == 1:
-            return self._any_escape(row[0][2])
-        if ("every escape", row) in self._known:
-            return self._known["every escape", row]
-        units = [(low, min(high, 0xFFFF), target) for low, high, target in row if low <= 0xFFFF]
-        for low, high, tail in _split([(low - 0x10000 if low > 0xFFFF else 0, high - 0x10000, target)
-                                       for low, high, target in row if high > 0xFFFF], 10):
-            second = self._hexadecimal([(0xDC00 + first, 0xDC00 + last, target) for first, last, target in tail], 16)
-            units.append((0xD800 + low, 0xD800 + high, self._text(b"\\u", second)))
-        short = [(ord(letter), ord(letter), target) for code, letter in _LETTERS.items()
-                 for low, high, target in row if low <= code <= high]
-        if units:
-            short.append((0x75, 0x75, self._hexadecimal(sorted(units), 16)))
-        return self._place(("every escape", row), sorted(short))
-
-    def _hexadecimal(self, inside: list[Edge], bits: int) -> int:
-        """The state from which `bits` bits of hexadecimal digits lead where `inside` says."""
-        key = ("hexadecimal", bits, tuple(inside))
-        if key in self._known:
-            return self._known[key]
-        edges: list[Edge] = []
-        for low, high, tail in _split(inside, bits - 4):
-            target = tail[0][2] if bits == 4 else self._hexadecimal(tail, bits - 4)
-            for first, last, origin in ((0, 9, 0x30), (10, 15, 0x41 - 10), (10, 15, 0x61 - 10)):
-                if low <= last and high >= first:
-                    edges.append((max(low, first) + origin, min(high, last) + origin, target))
-        return self._place(key, sorted(edges))
-
-    def _any_escape(self, target: int) -> int:
-        """After the backslash, for every character: \\uXXXX is one, a pair of surrogate escapes is one."""
-        two, three = self._digits(2, target), self._digits(3, target)
-        low_three = self._place(("low", target), _edges(((0x43, 0x46), (0x63, 0x66)), two))
-        low = self._text(b"\\u", self._place(("d", target), _edges(((0x44, 0x44), (0x64, 0x64)), low_three)))
-        tail = self._place(("hex2", low), _edges(_HEX, self._place(("hex1", low), _edges(_HEX, low))))
-        after_d = sorted([(0x30, 0x37, two), *_edges(((0x38, 0x39), (0x41, 0x42), (0x61, 0x62)), tail)])
-        surrogate = self._place(("after d", target), after_d)
-        first = [*_edges(((0x30, 0x39), (0x41, 0x43), (0x45, 0x46), (0x61, 0x63), (0x65, 0x66)), three),
-                 *_edges(((0x44, 0x44), (0x64, 0x64)), surrogate)]
-        unicode = self._place(("unicode", target), sorted(first))
-        short = [(ord(c), ord(c), target) for c in '"\\/bfnrt']
-        return self._place(("any escape", target), sorted([*short, (0x75, 0x75, unicode)]))
-
-    def _digits(self, count: int, target: int) -> int:
-        """`count` hexadecimal digits, then `target`."""
-        for left in range(count):
-            target = self._place(("digits", left, target), _edges(_HEX, target))
-        return target
-
-
-def _edges(pairs: Iterable[tuple[int, int]], target: int) -> list[Edge]:
-    return [(low, high, target) for low, high in pairs]
-
-
-def _split(inside: list[Edge], bits: int) -> list[tuple[int, int, list[Edge]]]:
-    """(first, last, tail): what the bits above the lowest `bits` may be, and for these the edges of the lowest ones."""
-    blocks: dict[int, list[Edge]] = {}
-    found: list[tuple[int, int, list[Edge]]] = []
-    size = 1 << bits
-    for low, high, target in inside:
-        first, last = low >> bits, high >> bits
-        if low % size or (first == last and (high + 1) % size):
-            blocks.setdefault(first, []).append((low % size, min(high, first * size + size - 1) % size, target))
-            first += 1
-        if first <= last and (high + 1) % size:
-            blocks.setdefault(last, []).append((0, high % size, target))
-            last -= 1
-        if first <= last:
-            found.append((first, last, [(0, size - 1, target)]))
-    return sorted([*found, *((block, block, tail) for block, tail in blocks.items())])

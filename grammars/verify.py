@@ -24,9 +24,10 @@ from .flat import (
     Flat,
     flatten,
 )
-from .ir import CLOSE_KEY, COUNT, IR_VERSION, KEY, MEET, NEXT_KEY, NOTHING, OPEN_KEY, WRITTEN, Grammar
+from .ir import CLOSE_KEY, COUNT, ESCAPED, IR_VERSION, KEY, MEET, NEXT_KEY, NOTHING, OPEN_KEY, WRITTEN, Grammar
 
 _EDGE_BYTES = 20
+_SYMBOLS = ESCAPED + 0x110000  # bytes, and escapes of characters
 
 
 class BrokenGrammar(InvalidConstraint):
@@ -71,15 +72,31 @@ def _verify_edges(grammar: Grammar, flat: Flat) -> None:
     edges, owners = flat.edges, flat.edges[:, OWNER]
     states, low, high = flat.states[owners], edges[:, BYTE_LOW], edges[:, BYTE_HIGH]
     wrong = _outside(edges[:, SOURCE], states) | _outside(edges[:, TARGET], states) | (low < 0) | (low > high)
-    _check(grammar, owners, wrong | (high > 255), "an edge is out of range")
-    place = (np.cumsum(flat.states) - flat.states)[owners] * 256 + edges[:, SOURCE] * 256
+    _check(grammar, owners, wrong | (high >= np.where(low < ESCAPED, ESCAPED, _SYMBOLS)), "an edge is out of range")
+    place = ((np.cumsum(flat.states) - flat.states)[owners] + edges[:, SOURCE]) * _SYMBOLS
     first, last = place + low, place + high
+    escapes = low >= ESCAPED
+    if escapes.any():
+        _verify_escapes(grammar, edges, place, escapes)
     if (first[1:] < first[:-1]).any():  # the compiler sorts its edges
         order = np.argsort(first, kind="stable")
         first, last, owners = first[order], last[order], owners[order]
     _check(grammar, owners[1:], first[1:] <= last[:-1], "two edges of a state overlap")
     finals = flat.finals
     _check(grammar, finals[:, 0], _outside(finals[:, 1], flat.states[finals[:, 0]]), "a final state is out of range")
+
+
+def _verify_escapes(grammar: Grammar, edges: Any, place: Any, escapes: Any) -> None:
+    """place: ascends with the state; escapes: whether an edge is one."""
+    owners, low, high = edges[:, OWNER], edges[:, BYTE_LOW], edges[:, BYTE_HIGH]
+    code = low - ESCAPED
+    _check(grammar, owners, escapes & (code < 0xE000) & (high - ESCAPED >= 0xD800), "an escape of half a pair")
+    backslash = (low <= 0x5C) & (high >= 0x5C)
+    _check(grammar, owners, backslash & np.isin(place, place[escapes]), "a backslash beside escapes")
+    before, after = place[escapes] + code[escapes], edges[escapes][:, ACTION]
+    together = place[escapes][1:] == place[escapes][:-1]
+    wrong = (before[1:] < before[:-1]) | (together & (after[1:] != after[:-1]))
+    _check(grammar, owners[escapes][1:], wrong, "escapes out of order, or with different actions")
 
 
 def _verify_calls(grammar: Grammar, flat: Flat) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from dataclasses import dataclass
 
+from espalier.grammars.escapes import written_out
 from espalier.grammars.ir import (
     CLOSE_KEY,
     COUNT,
@@ -19,7 +20,6 @@ from espalier.grammars.ir import (
     Members,
     Order,
     Rule,
-    unpack_edges,
 )
 from espalier.grammars.verify import verify
 
@@ -47,13 +47,13 @@ Stack = tuple[Frame, "Stack"] | None
 
 class Naive:
     def __init__(self, grammar: Grammar) -> None:
-        verify(grammar)
+        flat = written_out(verify(grammar))
         self.grammar = grammar
         self._edges: list[dict[int, list[tuple[int, int, int, int]]]] = []
         self._calls: list[dict[int, list]] = []
-        for rule in grammar.rules:
+        for index, rule in enumerate(grammar.rules):
             edges: dict[int, list[tuple[int, int, int, int]]] = {}
-            for source, low, high, target, action in unpack_edges(rule.edges):
+            for _, source, low, high, target, action in flat.edges_of(index).tolist():
                 edges.setdefault(source, []).append((low, high, target, action))
             calls: dict[int, list] = {}
             for call in rule.calls:

@@ -5,7 +5,9 @@ A thread is a tuple of frames, the running one last; a frame is (rule, state, re
 
 from __future__ import annotations
 
-from espalier.grammars.ir import CLOSE_KEY, COUNT, KEY, NOTHING, OPEN_KEY, Counter, Grammar, Order, unpack_edges
+from espalier.grammars.escapes import written_out
+from espalier.grammars.flat import flatten
+from espalier.grammars.ir import CLOSE_KEY, COUNT, KEY, NOTHING, OPEN_KEY, Counter, Grammar, Order
 
 Frame = tuple[int, int, int, frozenset[bytes], bytes | None]
 Thread = tuple[Frame, ...]
@@ -17,7 +19,8 @@ class Reference:
     def __init__(self, grammar: Grammar, single: frozenset[int] = frozenset(range(256))) -> None:
         self.grammar = grammar
         self.single = sorted(single)
-        self.edges = [unpack_edges(rule.edges) for rule in grammar.rules]
+        flat = written_out(flatten(grammar))
+        self.edges = [flat.edges_of(index)[:, 1:].tolist() for index in range(len(grammar.rules))]
         self.start: frozenset[Thread] = frozenset([((grammar.start, 0, 0, frozenset(), None),)])
         self._closable: dict[Thread, int | None] = {}
 

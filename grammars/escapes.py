@@ -1,0 +1,253 @@
+"""Escapes of JSON strings, written out as bytes where a grammar is bound to a vocabulary.
+
+Until then an escape is one edge for a range of characters (ir.ESCAPED). As bytes, every character behind a backslash is
+up to twelve states, in which nothing is decided but which character it is; so they are made here, by compiled code, and
+what compiles, sends and checks a grammar never sees them.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numba import types
+
+from .flat import ACTION, BYTE_HIGH, BYTE_LOW, OWNER, SOURCE, TARGET, Flat
+from .ir import ESCAPED
+from .jit import kernel
+
+_BACKSLASH = 0x5C
+# The letters of the short escapes, and what they mean.
+_LETTERS, _MEANT = tuple(b'"\\/bfnrt'), tuple(b'"\\/\b\f\n\r\t')
+_LOW_FIRST, _LOW_LAST, _HIGH_FIRST, _BEYOND = 0xDC00, 0xDFFF, 0xD800, 0xE000  # units of pairs, and the first behind
+
+# A node is what one new state is known by: 16 numbers and its rule. A digit's: the target of each hexadecimal digit, -1
+# for none. A byte's: -2 - byte, its target. Behind a backslash: _AFTER, the targets of the letters, that of the u.
+_DIGITS, _NODE = 16, 17
+_AFTER = -300
+# rows of `open`: digits of the unit that is read, from the last to the first; the same of the second unit of a pair
+_FIRST_UNIT, _SECOND_UNIT, _LEVELS = 0, 4, 4
+# `counts`: edges written, nodes, states of this rule, this rule; 1 when there is no more room
+_EDGES, _NODES, _STATES, _RULE, _FULL = 0, 1, 2, 3, 4
+
+_i8, _i88, _i8s = types.int64, types.int64[:, ::1], types.int64[::1]
+_ROOM = (_i88, _i88, _i8s, _i88, _i8s, _i8s)  # out, nodes, slots, open, blocks, counts
+
+
+def written_out(flat: Flat) -> Flat:
+    """The rules with every escape as bytes: more states at the end of each rule, and their edges behind its others.
+
+    flat: verified; edges of a state ascend.
+    """
+    escapes = int((flat.edges[:, BYTE_LOW] >= ESCAPED).sum())
+    if not escapes:
+        return flat
+    states, room = flat.states.copy(), 16 * escapes + 256
+    while True:
+        out, nodes = np.empty((len(flat.edges) + 4 * room, TARGET + 2), np.int64), np.empty((room, _NODE), np.int64)
+        slots = np.full(1 << (2 * room - 1).bit_length(), -1, np.int64)
+        count = _write_out(flat.edges, states, out, nodes, slots, np.empty((2 * _LEVELS, _DIGITS), np.int64),
+                           np.empty(2 * _LEVELS, np.int64), np.zeros(5, np.int64))
+        if count >= 0:
+            return flat._replace(edges=out[:count], states=states)
+        states, room = flat.states.copy(), 4 * room
+
+
+@kernel(types.void(_i8, _i8, _i8, _i8, *_ROOM))
+def _edge(source, low, high, target, out, nodes, slots, open, blocks, counts):  # type: ignore[no-untyped-def]
+    at = counts[_EDGES]
+    if at >= out.shape[0]:
+        counts[_FULL] = 1
+        return
+    out[at, OWNER], out[at, SOURCE], out[at, BYTE_LOW], out[at, BYTE_HIGH] = counts[_RULE], source, low, high
+    out[at, TARGET], out[at, ACTION] = target, 0
+    counts[_EDGES] = at + 1
+
+
+@kernel(types.void(_i8, _i8s, *_ROOM))
+def _edges_of(state, node, out, nodes, slots, open, blocks, counts):  # type: ignore[no-untyped-def]
+    """Writes the edges of a new state."""
+    if node[0] == _AFTER:
+        for k in range(len(_LETTERS)):
+            if node[1 + k] >= 0:
+                _edge(state, _LETTERS[k], _LETTERS[k], node[1 + k], out, nodes, slots, open, blocks, counts)
+        if node[9] >= 0:
+            _edge(state, 0x75, 0x75, node[9], out, nodes, slots, open, blocks, counts)
+        return
+    if node[0] < -1:
+        _edge(state, -2 - node[0], -2 - node[0], node[1], out, nodes, slots, open, blocks, counts)
+        return
+    for first, last, origin in ((0, 9, 0x30), (10, 15, 0x41 - 10), (10, 15, 0x61 - 10)):
+        low = first
+        for digit in range(first, last + 1):
+            if digit == last or node[digit + 1] != node[digit]:
+                if node[digit] >= 0:
+                    _edge(state, origin + low, origin + digit, node[digit], out, nodes, slots, open, blocks, counts)
+                low = digit + 1
+
+
+@kernel(_i8(_i8s, *_ROOM))
+def _state(node, out, nodes, slots, open, blocks, counts):  # type: ignore[no-untyped-def]
+    """The state of this rule that is known by a node's first 16 numbers, made now if there is none."""
+    mixed = counts[_RULE]
+    for k in range(_DIGITS):
+        mixed = (mixed ^ node[k]) * 0x2545F4914F6CDD1D
+        mixed ^= mixed >> 29
+    slot = mixed & (slots.size - 1)
+    while slots[slot] >= 0:
+        known, same = nodes[slots[slot] >> 32], True
+        for k in range(_DIGITS):
+            same = same and known[k] == node[k]
+        if same and known[_DIGITS] == counts[_RULE]:
+            return slots[slot] & 0xFFFFFFFF
+        slot = (slot + 1) & (slots.size - 1)
+    if counts[_NODES] >= nodes.shape[0] - 1:  # the last is for numbers that are being put together
+        counts[_FULL] = 1
+        return _i8(0)
+    number, state = counts[_NODES], counts[_STATES]
+    for k in range(_DIGITS):
+        nodes[number, k] = node[k]
+    nodes[number, _DIGITS] = counts[_RULE]
+    slots[slot] = number << 32 | state
+    counts[_NODES], counts[_STATES] = number + 1, state + 1
+    _edges_of(state, nodes[number], out, nodes, slots, open, blocks, counts)
+    return _i8(state)
+
+
+@kernel(_i8(_i8, _i8, *_ROOM))
+def _byte(byte, target, out, nodes, slots, open, blocks, counts):  # type: ignore[no-untyped-def]
+    """The state from which one byte leads to the target. Uses the row of the second unit's first digit."""
+    row = open[_SECOND_UNIT]
+    row[:] = -1
+    row[0], row[1] = -2 - byte, target
+    return _state(row, out, nodes, slots, open, blocks, counts)
+
+
+@kernel(types.void(_i8, _i8, *_ROOM))
+def _close(unit, level, out, nodes, slots, open, blocks, counts):  # type: ignore[no-untyped-def]
+    """The open digits of a level become a state, which a digit of the next level leads to."""
+    at, block = unit + level, blocks[unit + level]
+    state = _state(open[at], out, nodes, slots, open, blocks, counts)
+    if blocks[at + 1] < 0:
+        open[at + 1, :] = -1
+    open[at + 1, block & 15], blocks[at + 1], blocks[at] = state, block >> 4, -1
+
+
+@kernel(types.void(_i8, _i8, _i8, _i8, *_ROOM))
+def _add(unit, low, high, target, out, nodes, slots, open, blocks, counts):  # type: ignore[no-untyped-def]
+    """Units low to high lead to the target. They are added in ascending order."""
+    while low <= high:
+        level = 0
+        while level < _LEVELS - 1 and low % (16 << 4 * level) == 0 and low + (16 << 4 * level) - 1 <= high:
+            level += 1
+        for lower in range(_LEVELS - 1):
+            if blocks[unit + lower] >= 0 and (lower < level or blocks[unit + lower] != low >> 4 * (lower + 1)):
+                _close(unit, _i8(lower), out, nodes, slots, open, blocks, counts)
+        digit = (low >> 4 * level) & 15
+        many = min(16 - digit, (high - low + 1) >> 4 * level)
+        state = _i8(target)
+        for _ in range(level):  # any digits
+            nodes[nodes.shape[0] - 1, :] = state
+            state = _state(nodes[nodes.shape[0] - 1], out, nodes, slots, open, blocks, counts)
+        if blocks[unit + level] < 0:
+            open[unit + level, :] = -1
+        blocks[unit + level] = low >> 4 * (level + 1)
+        open[unit + level, digit: digit + many] = state
+        low += many << 4 * level
+
+
+@kernel(_i8(_i8, *_ROOM))
+def _unit(unit, out, nodes, slots, open, blocks, counts):  # type: ignore[no-untyped-def]
+    """The state before the first digit of what was added; -1 when nothing was."""
+    for level in range(_LEVELS - 1):
+        if blocks[unit + level] >= 0:
+            _close(unit, _i8(level), out, nodes, slots, open, blocks, counts)
+    last = unit + _LEVELS - 1
+    if blocks[last] < 0:
+        return _i8(-1)
+    blocks[last] = -1
+    return _state(open[last], out, nodes, slots, open, blocks, counts)
+
+
+@kernel(types.void(_i8, _i8, *_ROOM))
+def _end_pair(low, high, out, nodes, slots, open, blocks, counts):  # type: ignore[no-untyped-def]
+    """First units low to high (their last ten bits) lead to the second unit that was added."""
+    second = _unit(_i8(_SECOND_UNIT), out, nodes, slots, open, blocks, counts)
+    if second >= 0:
+        second = _byte(_i8(0x75), second, out, nodes, slots, open, blocks, counts)
+        second = _byte(_i8(_BACKSLASH), second, out, nodes, slots, open, blocks, counts)
+        _add(_i8(_FIRST_UNIT), _HIGH_FIRST + low, _HIGH_FIRST + high, second, out, nodes, slots, open, blocks, counts)
+
+
+@kernel(types.void(_i88, _i8, _i8, *_ROOM))
+def _pairs(edges, first, last, out, nodes, slots, open, blocks, counts):  # type: ignore[no-untyped-def]
+    """Adds the characters of edges [first, last) that are written as pairs."""
+    second, pending = _i8(_SECOND_UNIT), _i8(-1)  # the first unit whose second ones are being added
+    for e in range(first, last):
+        low, high, target = edges[e, BYTE_LOW] - ESCAPED, edges[e, BYTE_HIGH] - ESCAPED, edges[e, TARGET]
+        low = max(low, 0x10000) - 0x10000
+        high -= 0x10000
+        while low <= high:
+            unit = low >> 10
+            if pending >= 0 and pending != unit:
+                _end_pair(pending, pending, out, nodes, slots, open, blocks, counts)
+                pending = _i8(-1)
+            if low & 1023 or low + 1023 > high:
+                end = min(high, low | 1023)
+                _add(second, _LOW_FIRST + (low & 1023), _LOW_FIRST + (end & 1023), target, out, nodes, slots, open,
+                     blocks, counts)
+                pending, low = unit, end + 1
+            else:
+                end = ((high + 1) >> 10) - 1
+                _add(second, _i8(_LOW_FIRST), _i8(_LOW_LAST), target, out, nodes, slots, open, blocks, counts)
+                _end_pair(unit, end, out, nodes, slots, open, blocks, counts)
+                low = (end + 1) << 10
+    if pending >= 0:
+        _end_pair(pending, pending, out, nodes, slots, open, blocks, counts)
+
+
+@kernel(_i8(_i88, _i8, _i8, *_ROOM))
+def _after_backslash(edges, first, last, out, nodes, slots, open, blocks, counts):  # type: ignore[no-untyped-def]
+    """The state behind the backslash for the characters of edges [first, last)."""
+    unit = _i8(_FIRST_UNIT)
+    for e in range(first, last):
+        _add(unit, edges[e, BYTE_LOW] - ESCAPED, min(edges[e, BYTE_HIGH] - ESCAPED, _HIGH_FIRST - 1), edges[e, TARGET],
+             out, nodes, slots, open, blocks, counts)
+    _pairs(edges, first, last, out, nodes, slots, open, blocks, counts)
+    for e in range(first, last):
+        _add(unit, max(edges[e, BYTE_LOW] - ESCAPED, _BEYOND), min(edges[e, BYTE_HIGH] - ESCAPED, 0xFFFF),
+             edges[e, TARGET], out, nodes, slots, open, blocks, counts)
+    digits = _unit(unit, out, nodes, slots, open, blocks, counts)
+    node = open[_FIRST_UNIT]
+    node[:] = -1
+    node[0], node[9] = _AFTER, digits
+    for k in range(len(_MEANT)):
+        for e in range(first, last):
+            if edges[e, BYTE_LOW] - ESCAPED <= _MEANT[k] <= edges[e, BYTE_HIGH] - ESCAPED:
+                node[1 + k] = edges[e, TARGET]
+    return _state(node, out, nodes, slots, open, blocks, counts)
+
+
+@kernel(_i8(_i88, _i8s, *_ROOM))
+def _write_out(edges, states, out, nodes, slots, open, blocks, counts):  # type: ignore[no-untyped-def]
+    """Fills `out` with the edges of all rules, and adds to their states. Returns how many edges, -1 without room."""
+    blocks[:] = -1
+    e = 0
+    while e < edges.shape[0]:
+        counts[_RULE], counts[_STATES] = edges[e, OWNER], states[edges[e, OWNER]]
+        while e < edges.shape[0] and edges[e, OWNER] == counts[_RULE]:
+            source, end = edges[e, SOURCE], e + 1
+            at = counts[_EDGES]
+            if edges[e, BYTE_LOW] >= ESCAPED:
+                while end < edges.shape[0] and edges[end, OWNER] == counts[_RULE] and edges[end, SOURCE] == source:
+                    end += 1
+                state = _after_backslash(edges, _i8(e), _i8(end), out, nodes, slots, open, blocks, counts)
+                at = counts[_EDGES]
+                _edge(source, _i8(_BACKSLASH), _i8(_BACKSLASH), state, out, nodes, slots, open, blocks, counts)
+            else:
+                low, high, target = edges[e, BYTE_LOW], edges[e, BYTE_HIGH], edges[e, TARGET]
+                _edge(source, low, high, target, out, nodes, slots, open, blocks, counts)
+            if counts[_FULL] == 1:
+                return _i8(-1)
+            out[at, ACTION] = edges[e, ACTION]
+            e = end
+        states[counts[_RULE]] = counts[_STATES]
+    return counts[_EDGES]
