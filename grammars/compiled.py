@@ -86,6 +86,9 @@ class CompiledGrammar:
             if budget is not None and budget < configuration.distance:
                 raise BudgetTooSmall(configuration.distance, budget)
             if configuration.row is None or configuration.row.index < 0:
+                register = self._signatures.plateau(configuration)
+                if register is not None:
+                    return self._row_of(explorer, configuration, register, budget)
                 configuration.row = self._plain_row(explorer, configuration)
             else:
                 self.table.pin(configuration.row)
@@ -94,6 +97,13 @@ class CompiledGrammar:
             limited = self._limited_row(explorer, configuration, budget)
             self.table.unpin(configuration.row)
             return limited
+
+    def _row_of(self, explorer: Explorer, configuration: Configuration, register: int, budget: int | None) -> Row:
+        """What `row` does, for a configuration whose masks are those of the one with this register."""
+        known = explorer.stand_in(configuration, register)
+        row = self.row(explorer, known, budget)
+        configuration.row, configuration.safe = known.row, known.safe
+        return row
 
     def _plain_row(self, explorer: Explorer, configuration: Configuration) -> Row:
         """The grammatical row: the shared mask, less the tokens that written keys forbid. Pinned."""

@@ -89,6 +89,11 @@ class Configuration(msgspec.Struct, eq=False):
         return int.from_bytes(self.key[:4], sys.byteorder)
 
     @property
+    def first(self) -> tuple[int, int]:
+        """State and register of the first thread."""
+        return int.from_bytes(self.key[:4], sys.byteorder), int.from_bytes(self.key[4:8], sys.byteorder)
+
+    @property
     def count(self) -> int:
         """How many threads there are."""
         return len(self.key) // _THREAD
@@ -259,6 +264,13 @@ class Explorer:
             known = self._interned[key] = Configuration(
                 key, found >> DISTANCE_BIT, bool(found >> USED_BIT & 1))
         return known
+
+    def stand_in(self, configuration: Configuration, register: int) -> Configuration:
+        """The configuration of one thread with a register of equal distances in place of its own."""
+        state, _, *rest = _ONE.unpack(configuration.key)
+        key = _ONE.pack(state, register, *rest)
+        with self._lock:
+            return self._interned.setdefault(key, Configuration(key, configuration.distance, configuration.used))
 
     def walk(self, configuration: Configuration, limit: int = NO_LIMIT, *, exact: bool = False) -> Walked:
         """The mask of a configuration over successors with U <= limit. exact: free keys written are heeded; without it

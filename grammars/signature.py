@@ -30,6 +30,17 @@ class Signatures:
         self._windows: dict[tuple[int, bytes], int] = {}
         self._profiles: dict[int, tuple[Any, Any]] = {}
 
+    def plateau(self, configuration: Configuration) -> int | None:
+        """Where the register of a counter may stand for the one of this configuration: its masks are those with it,
+        since no token comes near a bound. None otherwise, and for several threads."""
+        if configuration.count > 1:
+            return None
+        state, register = configuration.first
+        if self._tables.states[state, KIND] != COUNTER:
+            return None
+        low, plateau, high = self._tables.rules[self._tables.states[state, RULE], [LOW, PLATEAU, HIGH]].tolist()
+        return low if low < register and high >= 0 and register + self._reach <= plateau else None
+
     def near(self, configuration: Configuration, explorer: Explorer) -> Key:
         """The part that every mask depends on: states, register classes, whether the text may end."""
         threads = configuration.threads.tolist()

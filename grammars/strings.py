@@ -63,8 +63,9 @@ def shaped_text(shapes: list[Dfa], minimum: int, maximum: int | None, meter: Met
     if repeated is not None:
         shape = repeated.shape
         minimum = max(minimum, repeated.least)
-        maximum = repeated.most if maximum is None else min(maximum, repeated.most)
-        if minimum > maximum:
+        if repeated.most is not None:
+            maximum = repeated.most if maximum is None else min(maximum, repeated.most)
+        if maximum is not None and minimum > maximum:
             return None
     least, most = shortest(shape), longest(shape)
     if most is not None and maximum is not None and most <= maximum:
@@ -73,6 +74,8 @@ def shaped_text(shapes: list[Dfa], minimum: int, maximum: int | None, meter: Met
         minimum = 0
     if minimum == 0 and maximum is None:
         return StringText(spell(shape, meter))
+    if len(shape.edges) == 1 and minimum > _UNROLLED:
+        return StringText(spell(shape, meter), minimum, maximum)
     if maximum is None:
         counted = bounded(shape, minimum, None, meter)
         return None if counted.empty else StringText(spell(counted, meter))
@@ -81,30 +84,32 @@ def shaped_text(shapes: list[Dfa], minimum: int, maximum: int | None, meter: Met
 
 @dataclass(frozen=True, slots=True)
 class _Repeated:
-    """`least` to `most` characters of a class. shape: any number of them."""
+    """`least` to `most` characters of a class, None: any number. shape: any number of them."""
 
     shape: Dfa
     least: int
-    most: int
+    most: int | None
 
 
 def _repeated(shape: Dfa) -> _Repeated | None:
-    """A chain of states that all read one class, as a class and a count, so that a register can count it."""
-    state, states = 0, [0]
-    while shape.edges[state]:
-        targets = {target for _, _, target in shape.edges[state]}
-        if len(targets) > 1 or len(states) == len(shape.edges):
+    """A chain of states that all read one class, the last of them again and again or not at all, as a class and a
+    count, so that a register can count it."""
+    states, endless = [0], False
+    while shape.edges[states[-1]] and not endless:
+        targets = {target for _, _, target in shape.edges[states[-1]]}
+        if len(targets) > 1 or len(states) > len(shape.edges):
             return None
-        state = targets.pop()
-        states.append(state)
-    most = len(states) - 1
-    if most < _LONG:
+        endless = targets == {states[-1]}
+        if not endless:
+            states.append(targets.pop())
+    if len(states) <= _LONG:
         return None
-    classes = {tuple((low, high) for low, high, _ in shape.edges[s]) for s in states[:-1]}
+    classes = {tuple((low, high) for low, high, _ in shape.edges[s]) for s in (states if endless else states[:-1])}
     least = next(i for i, s in enumerate(states) if s in shape.finals)
     if len(classes) > 1 or not all(s in shape.finals for s in states[least:]):
         return None
-    return _Repeated(Dfa((tuple((low, high, 0) for low, high in classes.pop()),), frozenset([0])), least, most)
+    return _Repeated(Dfa((tuple((low, high, 0) for low, high in classes.pop()),), frozenset([0])), least,
+                     None if endless else len(states) - 1)
 
 
 def _counted(shape: Dfa, minimum: int, maximum: int, meter: Meter, spell: Speller) -> StringText | None:

@@ -72,6 +72,8 @@ def test_the_store_forgets_what_was_used_longest_ago():
     ("^[a-c]{0,20}$", {"maxLength": 18}, ["", "a" * 18], ["a" * 19]),
     ("^[a-c]{3,20}$", {"minLength": 7, "maxLength": 9}, ["a" * 7, "b" * 9], ["a" * 6, "a" * 10]),
     ("^[a-c]{20}$", {}, ["c" * 20], ["c" * 19, "c" * 21]),
+    ("^[a-c]{20,}$", {}, ["c" * 20, "c" * 300], ["c" * 19]),
+    ("^[a-c]{20,}$", {"maxLength": 30}, ["c" * 20, "c" * 30], ["c" * 19, "c" * 31]),
 ])
 def test_a_class_that_repeats_is_counted_exactly(pattern, extra, accepted, rejected):
     vocabulary = small_vocabulary([b"ab", b'c"', b"aaaa"], bytes(range(0x20, 0x7F)))
@@ -88,3 +90,28 @@ def test_a_class_that_repeats_is_counted_exactly(pattern, extra, accepted, rejec
 
     assert [value for value in accepted if not fits(value)] == []
     assert [value for value in rejected if fits(value)] == []
+
+
+@pytest.mark.parametrize(("least", "most"), [(0, 17), (3, 40), (17, 40), (20, 20)])
+def test_masks_along_a_counted_text_are_those_of_its_length(least, most, monkeypatch):
+    vocabulary = small_vocabulary([b"ab", b'c"', b"aaaa"], bytes(range(0x20, 0x7F)))
+    schema = {"type": "string", "pattern": f"^[a-c]{{{least},{most}}}$"}
+    grammar = compile_constraint(JsonSchema(json.dumps(schema)))
+    shared = bind(grammar, vocabulary)
+    apart = bind(grammar, vocabulary)
+    monkeypatch.setattr(apart._signatures, "plateau", lambda configuration: None)
+    one, other = shared.matcher(forcing=False), apart.matcher(forcing=False)
+    one.accept(vocabulary.tokens.index(b'"'))
+    other.accept(vocabulary.tokens.index(b'"'))
+    for length in range(most + 1):
+        def fits(text, length=length):
+            end = length + len(text.removesuffix('"'))
+            return (not text.strip("abc") and end <= most) or (
+                text.endswith('"') and not text[:-1].strip("abc") and least <= end <= most)
+
+        for budget in (None, *range(one.min_tokens(), one.min_tokens() + 9)):
+            assert allowed(shared, one, budget) == allowed(apart, other, budget)
+        assert allowed(shared, one) == {i for i, text in enumerate(vocabulary.tokens) if text and fits(text.decode())}
+        if length < most:
+            one.accept(vocabulary.tokens.index(b"a"))
+            other.accept(vocabulary.tokens.index(b"a"))
