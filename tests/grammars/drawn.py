@@ -35,9 +35,9 @@ def edge(source: int, chars: str, target: int, action: int = NOTHING) -> list[Ed
     return [(source, ord(c), ord(c), target, action) for c in chars]
 
 
-def small_vocabulary(extra: Sequence[bytes], letters: bytes = LETTERS) -> Vocabulary:
-    """The letters, `extra`, one special token that looks like text, and a stop id (the last). Encodes greedily,
-    what no token spells as the special one."""
+def small_vocabulary(extra: Sequence[bytes], letters: bytes = LETTERS, names: Sequence[str] = ()) -> Vocabulary:
+    """The letters, `extra`, one special token that looks like text, a stop id, and special tokens that a grammar may
+    name. Encodes greedily, what no token spells as the special one."""
     tokens = [bytes([c]) for c in letters] + list(extra)
     special = len(tokens)
 
@@ -50,8 +50,9 @@ def small_vocabulary(extra: Sequence[bytes], letters: bytes = LETTERS) -> Vocabu
             data = data[len(tokens[best]) if best < special else 1:]
         return ids
 
-    vocabulary = Vocabulary([*tokens, letters[:1], b""], special=(special,), stop=(special + 1,), encode=encode,
-                            size=special + 5)
+    named = {name: special + 2 + i for i, name in enumerate(names)}
+    vocabulary = Vocabulary([*tokens, letters[:1], b""], special=(special, *named.values()), stop=(special + 1,),
+                            encode=encode, size=special + 5 + len(names), specials=named)
     # Bodies are for large vocabularies: here every state gets one, so that the references judge them too.
     vocabulary.bodies = BodyStore(vocabulary.trie, vocabulary.spelled, vocabulary.words, worth=0, dense=2)
     return vocabulary

@@ -20,9 +20,8 @@ from espalier.grammars.limits import Limits
 from espalier.grammars.vocabulary import Vocabulary
 
 from .drawn import small_vocabulary
-from .engine import allowed, bind
-from .naive import Naive
-from .samplers import chosen, readable
+from .engine import bind
+from .samplers import WAYS, answer, check_masks
 
 LETTERS = b'{}[]":,-.\\abx016eflnrstu'
 WORDS = [b'\\u006', b'\\u00', b'1":', b'1"', b'"\\u0061":0', b'.0', b'0.0}',
@@ -57,10 +56,10 @@ SCHEMAS = _objects(st.one_of(_LEAVES, _LEAVES, _objects(_LEAVES)))
 BOUNDED = SCHEMAS.map(lambda schema: {"additionalProperties": {"const": 0}, **schema})
 
 
-def _compiled(schema: object, spelling: Spelling) -> tuple[CompiledGrammar, Naive]:
+def _compiled(schema: object, spelling: Spelling) -> CompiledGrammar:
     try:
         grammar = compile_constraint(JsonSchema(json.dumps(schema), order="any", spelling=spelling), PATIENT)
-        return bind(grammar, VOCABULARY), Naive(grammar)
+        return bind(grammar, VOCABULARY)
     except ConstraintError:
         assume(False)
         raise
@@ -69,35 +68,16 @@ def _compiled(schema: object, spelling: Spelling) -> tuple[CompiledGrammar, Naiv
 @settings(max_examples=8, deadline=None)
 @given(BOUNDED, SPELLINGS, st.randoms(use_true_random=False))
 def test_a_mask_allows_what_can_be_read_and_closed(schema: object, spelling: Spelling, random: Random) -> None:
-    grammar, naive = _compiled(schema, spelling)
-    matcher, threads = grammar.matcher(forcing=False, closing=False), naive.start()
-    for _ in range(8):
-        here = allowed(grammar, matcher)
-        assert here == readable(grammar, matcher, naive, threads), (schema, here)
-        tokens = sorted(here - set(VOCABULARY.stop))
-        if not tokens:
-            break
-        token = random.choice(tokens)
-        matcher.accept(token)
-        for byte in VOCABULARY.tokens[token]:
-            threads = naive.step(threads, byte)
+    check_masks(_compiled(schema, spelling), random, 8)
 
 
 @settings(max_examples=40, deadline=None)
-@given(BOUNDED, SPELLINGS, SMALL, st.sampled_from(["any", "longest", "farthest"]), st.randoms(use_true_random=False))
+@given(BOUNDED, SPELLINGS, SMALL, st.sampled_from(WAYS), st.randoms(use_true_random=False))
 def test_every_budget_from_the_least_one_up_closes(
         schema: object, spelling: Spelling, more: int, way: str, random: Random) -> None:
-    grammar, _ = _compiled(schema, spelling)
+    grammar = _compiled(schema, spelling)
     assume(grammar.min_tokens < 80)
-    matcher, left, text = grammar.matcher(), grammar.min_tokens + more, b""
-    while True:
-        tokens = allowed(grammar, matcher, left)
-        if tokens & set(VOCABULARY.stop):
-            break
-        token = chosen(VOCABULARY, matcher, sorted(tokens), way, random)
-        matcher.accept(token)
-        text += VOCABULARY.tokens[token]
-        left -= 1
+    text = answer(grammar, grammar.min_tokens + more, way, random)
     assert Draft202012Validator(schema).is_valid(json.loads(text, object_pairs_hook=_distinct)), (schema, text)
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from itertools import product
 
@@ -26,44 +25,12 @@ from espalier.grammars.vocabulary import Vocabulary
 from .drawn import small_vocabulary
 from .engine import allowed, bind
 from .naive import Naive
+from .tag_texts import TagTexts
 
 INTEGER = JsonSchema('{"type":"integer"}')
 WEATHER = JsonSchema('{"type":"object","properties":{"city":{"type":"string"}},"required":["city"],'
                      '"additionalProperties":false}')
 CALLS = Tags((Tag("<call=weather>", WEATHER, "</call>"), Tag("<call=add>", Regex(r"\d+,\d+"), "</call>")), ("<call=",))
-
-
-class Oracle:
-    """What Tags mean, for contents that are regular expressions: every way to read a text, by trial."""
-
-    def __init__(self, tags: Tags) -> None:
-        self.tags = tags
-        self.triggers = tags.triggers or tuple(tag.begin for tag in tags.tags)
-
-    def accepts(self, text: str) -> bool:
-        return self._free(text, 0, 0)
-
-    def _free(self, text: str, at: int, done: int) -> bool:
-        """Whether text[at:] fits from free text on, after `done` tags."""
-        if done and self.tags.stop_after_first:
-            return at == len(text)
-        first = min((end for end in range(at, len(text) + 1) if self._triggered(text[at:end])), default=None)
-        if first is None:
-            return done > 0 or not self.tags.at_least_one
-        begun = [trigger for trigger in self.triggers if text[at:first].endswith(trigger)]
-        start = first - min(map(len, begun))
-        return any(self._tag(text, start, tag, done) for tag in self.tags.tags if text.startswith(tag.begin, start))
-
-    def _triggered(self, text: str) -> bool:
-        return any(text.endswith(trigger) for trigger in self.triggers)
-
-    def _tag(self, text: str, start: int, tag: Tag, done: int) -> bool:
-        start += len(tag.begin)
-        if tag.content is None:
-            end = text.find(tag.end, start)
-            return end >= 0 and self._free(text, end + len(tag.end), done + 1)
-        return any(re.fullmatch(tag.content.pattern, text[start:end]) and text.startswith(tag.end, end)
-                   and self._free(text, end + len(tag.end), done + 1) for end in range(start, len(text) + 1))
 
 
 words = st.text("ab", min_size=1, max_size=3)
@@ -81,7 +48,7 @@ def test_exactly_the_texts_with_well_formed_tags_are_accepted(tags: Tags) -> Non
         naive = Naive(compile_constraint(tags))
     except InvalidConstraint:
         return
-    oracle = Oracle(tags)
+    oracle = TagTexts(tags)
     for text in TEXTS:
         assert naive.accepts(text) == oracle.accepts(text), text
 

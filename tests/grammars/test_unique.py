@@ -18,9 +18,9 @@ from espalier.grammars.errors import ConstraintError, Unsatisfiable
 from espalier.grammars.limits import Limits
 
 from .drawn import small_vocabulary
-from .engine import allowed, bind
+from .engine import bind
 from .naive import Naive
-from .samplers import WAYS, chosen, readable
+from .samplers import WAYS, answer, check_masks
 
 PATIENT = Limits(seconds=120.0)  # of a wall clock, on machines that do other work too
 UNIQUE = {"type": "array", "uniqueItems": True}
@@ -103,19 +103,7 @@ def _drawn(schema: dict[str, Any], spelling: Spelling) -> CompiledGrammar:
 @given(SCHEMAS, SPELLINGS, st.randoms(use_true_random=False))
 def test_a_mask_allows_what_can_be_read_and_closed(
         schema: dict[str, Any], spelling: Spelling, random: Random) -> None:
-    grammar = _drawn(schema, spelling)
-    naive = Naive(grammar.grammar)
-    matcher, threads = grammar.matcher(forcing=False, closing=False), naive.start()
-    for _ in range(12):
-        here = allowed(grammar, matcher)
-        assert here == readable(grammar, matcher, naive, threads), (schema, here)
-        tokens = sorted(here - set(VOCABULARY.stop))
-        if not tokens:
-            break
-        token = random.choice(tokens)
-        matcher.accept(token)
-        for byte in VOCABULARY.tokens[token]:
-            threads = naive.step(threads, byte)
+    check_masks(_drawn(schema, spelling), random, 12)
 
 
 @settings(max_examples=120, deadline=None)
@@ -123,14 +111,5 @@ def test_a_mask_allows_what_can_be_read_and_closed(
 def test_every_budget_from_the_least_one_up_closes(
         schema: dict[str, Any], spelling: Spelling, more: int, way: str, random: Random) -> None:
     grammar = _drawn(schema, spelling)
-    matcher, left, text = grammar.matcher(), grammar.min_tokens + more, b""
-    while True:
-        tokens = allowed(grammar, matcher, left)
-        assert tokens, (schema, text)
-        if tokens & set(VOCABULARY.stop) and (left == 0 or random.random() < 0.2 or len(tokens) == 1):
-            break
-        token = chosen(VOCABULARY, matcher, sorted(tokens - set(VOCABULARY.stop)), way, random)
-        matcher.accept(token)
-        text += VOCABULARY.tokens[token]
-        left -= 1
+    text = answer(grammar, grammar.min_tokens + more, way, random)
     assert Draft202012Validator({**UNIQUE, **schema}).is_valid(json.loads(text)), (schema, text)
