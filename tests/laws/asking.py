@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import msgspec
 
 from espalier.grammars.compiled import CompiledGrammar
-from espalier.grammars.constraint import Choices, Constraint, JsonSchema, Regex
+from espalier.grammars.constraint import Choices, Constraint, Gbnf, JsonSchema, Lark, Regex, Tag, Tags
 from espalier.grammars.ir import Grammar
 from espalier.grammars.matcher import Matcher
 from espalier.grammars.rows import MaskTable
@@ -41,6 +41,12 @@ CONSTRAINTS: tuple[Constraint, ...] = (
     JsonSchema('{"type":"array","minItems":1,"maxItems":3,"items":{"type":"object","properties":{"name":{"const":'
                '"the name"}},"required":["name"],"additionalProperties":false}}'),
     JsonSchema('{"anyOf":[{"type":"null"},{"type":"array","items":{"type":"boolean"},"maxItems":4}]}'),
+    JsonSchema('{"type":"object","properties":{"name":{"enum":["abc","é"]},"n":{"type":"integer","maximum":20}},'
+               '"required":["name"],"additionalProperties":false}', order="any", spelling="any"),
+    Lark('start: sum\nsum: sum "-" sum | "(" sum ")" | /[ab]{1,3}/'),
+    Gbnf('root ::= "the name " item ("," item){0,3}\nitem ::= "x" item "-" | "abc" | "é"'),
+    Tags((Tag("x-", Regex("[abc]{2,5}"), "--"), Tag("{", Choices(("12", "name")), "}")), at_least_one=True,
+         stop_after_first=True),
 )
 
 

@@ -11,7 +11,17 @@ from typing import Any
 import jsonschema
 import pytest
 
-from espalier.grammars.constraint import AnyObject, Choices, Constraint, JsonSchema, Regex, Tag, Tags
+from espalier.grammars.constraint import (
+    AnyObject,
+    Choices,
+    Constraint,
+    Gbnf,
+    JsonSchema,
+    Lark,
+    Regex,
+    Tag,
+    Tags,
+)
 from espalier.grammars.errors import BudgetTooSmall
 from espalier.runtime.branch import Answer, GenerateSpec, Text
 from espalier.runtime.config import EngineConfig
@@ -56,6 +66,15 @@ def fits_pattern(pattern: str) -> Callable[[str], None]:
     return judge
 
 
+def is_nested(opening: str, closing: str) -> Callable[[str], None]:
+    def judge(text: str) -> None:
+        depth = text.count(opening)
+        assert depth
+        assert text == opening * depth + closing * depth
+
+    return judge
+
+
 def is_one_of(*options: str) -> Callable[[str], None]:
     def judge(text: str) -> None:
         assert text in options
@@ -66,8 +85,12 @@ def is_one_of(*options: str) -> Callable[[str], None]:
 CASES: list[tuple[Constraint, Callable[[str], None]]] = [
     *((JsonSchema(json.dumps(schema)), fits_schema(schema)) for schema in SCHEMAS),
     (JsonSchema(json.dumps(CLOSED), spacing="indented"), fits_schema(CLOSED)),
+    (JsonSchema(json.dumps(CLOSED), order="any"), fits_schema(CLOSED)),
+    (JsonSchema(json.dumps(CLOSED), order="any", spelling="any"), fits_schema(CLOSED)),
     (AnyObject(), fits_schema({"type": "object"})),
     *((Regex(pattern), fits_pattern(pattern)) for pattern in PATTERNS),
+    (Lark('start: /[ab]+/ (";" /[ab]+/)~2..40\n%ignore " "'), fits_pattern(r" ?[ab]+( ?; ?[ab]+){2,40} ?")),
+    (Gbnf('root ::= "x" root? "yz"'), is_nested("x", "yz")),
     (TAGGED, fits_pattern(r"(?s)(?:(?!<n>).)*(<n>-?\d+</n>(?:(?!<n>).)*)+")),
     (Choices(("abc", "ab", "the name of the abc", "é")), is_one_of("abc", "ab", "the name of the abc", "é")),
 ]

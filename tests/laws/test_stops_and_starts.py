@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 
 import pytest
 
-from espalier.grammars.constraint import Constraint
+from espalier.grammars.constraint import Constraint, Tags
 from espalier.runtime.branch import Answer, Closing, GenerateSpec, Opening, Text
 from espalier.runtime.config import EngineConfig
 from espalier.runtime.runtime import Runtime
@@ -59,7 +59,7 @@ def test_a_constrained_answer_is_whole_and_of_text_only(
 ) -> None:
     spec = GenerateSpec(max_tokens=120, temperature=temperature, seed=3, constraint=constraint, logprobs=logprobs)
     answer = answered(runtime, spec)
-    assert answer.finish == "stop"
+    assert answer.finish == "stop" or (answer.closed and isinstance(constraint, Tags))  # free text ends by the budget
     assert answer.text
     assert not set(answer.tokens) & TOKENIZER.special_ids
     if type(constraint).__name__ == "JsonSchema":
