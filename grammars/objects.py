@@ -180,6 +180,8 @@ class ObjectEmitter:
         """The value of a property, once for each set of open demands that it may meet."""
         options = {0: value} | {met: plan for met, plan in witnesses.items() if not met & count[1] and plan.possible}
         for met, plan in options.items():
+            if any(plan is other and met & more == met != more for more, other in options.items()):
+                continue  # the same value meets more
             rule = self._emitter.value(plan, self._depth + 1)
             self._builder.call(before, rule, self._after_state(place, self._next(count, met)))
 

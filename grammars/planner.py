@@ -28,7 +28,7 @@ _FINITE_KEYS = 64
 # In any order they cost little: each is a member of the register.
 _FINITE_UNORDERED = 4_096
 # Negations that ask for some property: each doubles the states of an object.
-_MAX_DEMANDS = 4
+_MAX_DEMANDS = 8
 
 
 class Planner:
@@ -192,9 +192,15 @@ class Planner:
         for name in shape.required:
             names.setdefault(name)
         for some in shape.some_properties:
-            for name in sorted(some.excluded):
+            for name in (*sorted(some.excluded), *self._few_witnesses(some)):
                 names.setdefault(name)
         return list(names)
+
+    def _few_witnesses(self, some: SomeProperty) -> list[str]:
+        """The names that may meet a demand, where order does not matter and they are few."""
+        keys = minimise(self._witness_keys(some)) if self._writing.order == "any" else ANY_CHARACTERS
+        words = words_of(keys, _FINITE_KEYS) if longest(keys) is not None else None
+        return [word for word, _ in words or ()]
 
     def _name_shape(self, shape: Shape) -> Dfa:
         """All keys that propertyNames allows."""

@@ -5,8 +5,8 @@ Which keys were written, and which must still come, is the register's business, 
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import replace
-from itertools import product
 from typing import TYPE_CHECKING
 
 from .build import RuleBuilder
@@ -114,27 +114,58 @@ def one_demand_each(plan: ObjectPlan) -> list[ObjectPlan]:
     and none more than one. Raises ConstraintTooLarge."""
     if not plan.demands:
         return [plan]
-    candidates = [[i for i, member in enumerate(plan.members) if any(met >> demand & 1 for met in member.witnesses)]
-                  for demand in range(plan.demands)]
-    free = [any(1 << demand in witnesses for witnesses in plan.free_witnesses) for demand in range(plan.demands)]
-    options = [[*found, *([-1] if able else [])] for found, able in zip(candidates, free, strict=True)]
-    found: list[ObjectPlan] = []
-    for choice in product(*options):
-        if len(found) >= _MAX_CHOICES or choice.count(-1) > 1:
-            raise ConstraintTooLarge("negations here ask for properties in too many ways", keyword="not",
-                                     where=plan.pointer, fix="Combine fewer negations of objects.")
-        found.append(_chosen(plan, choice))
-    return found
+    found: list[dict[int, int]] = []
+    for chosen in _choices(plan, (1 << plan.demands) - 1, {}):
+        if not any(_asks_less(other, chosen) for other in found):
+            found = [*(other for other in found if not _asks_less(chosen, other)), chosen]
+        if len(found) > _MAX_CHOICES:
+            raise _too_many(plan)
+    return [_chosen(plan, chosen) for chosen in found]
 
 
-def _chosen(plan: ObjectPlan, choice: tuple[int, ...]) -> ObjectPlan:
-    """The object in which demand d is met by member choice[d], by a free property where that is -1."""
+def _asks_less(one: dict[int, int], other: dict[int, int]) -> bool:
+    """Every object that fits the other choice fits this one."""
+    return all(met & other.get(who, 0) == met for who, met in one.items())
+
+
+def _choices(plan: ObjectPlan, unmet: int, chosen: dict[int, int]) -> Iterator[dict[int, int]]:
+    """Which members meet which demands, as bits; -1 stands for a free property. unmet: demands that are left."""
+    if not unmet:
+        yield chosen
+        return
+    demand = unmet & -unmet
+    for who in (*range(len(plan.members)), -1):
+        met = chosen.get(who, 0) | demand
+        able = _values(plan, who, met)
+        if not any(able):
+            continue
+        if who < 0 and who in chosen:  # perhaps by another free property
+            raise _too_many(plan)
+        for other in range(plan.demands):
+            # What meets this demand may meet others whatever its value.
+            if unmet >> other & 1 and _values(plan, who, met | 1 << other) == able:
+                met |= 1 << other
+        yield from _choices(plan, unmet & ~met, {**chosen, who: met})
+
+
+def _values(plan: ObjectPlan, who: int, met: int) -> list[ValuePlan | None]:
+    """The values with which a member meets these demands, or, for -1, each kind of free property."""
+    witnesses = [plan.members[who].witnesses] if who >= 0 else plan.free_witnesses
+    return [found.get(met) for found in witnesses]
+
+
+def _too_many(plan: ObjectPlan) -> ConstraintTooLarge:
+    return ConstraintTooLarge("negations here ask for properties in too many ways", keyword="not", where=plan.pointer,
+                              fix="Combine fewer negations of objects.")
+
+
+def _chosen(plan: ObjectPlan, chosen: dict[int, int]) -> ObjectPlan:
+    """The object in which the members meet the demands that they are chosen for."""
     members = [replace(member, witnesses={}) for member in plan.members]
-    for index in {index for index in choice if index >= 0}:
-        met = sum(1 << demand for demand, chosen in enumerate(choice) if chosen == index)
-        members[index] = Member(members[index].name, plan.members[index].witnesses[met], True)
-    left = choice.index(-1) if -1 in choice else None
-    witnesses = [{1: found[1 << left]} if left is not None and 1 << left in found else {}
-                 for found in plan.free_witnesses]
+    for index, met in chosen.items():
+        if index >= 0:
+            members[index] = Member(members[index].name, plan.members[index].witnesses[met], True)
+    left = chosen.get(-1, 0)
+    witnesses = [{1: found[left]} if left in found else {} for found in plan.free_witnesses]
     return ObjectPlan(plan.pointer, members, plan.free, plan.labels, plan.free_values, plan.least, plan.most, witnesses,
-                      0 if left is None else 1)
+                      int(left > 0))
