@@ -271,7 +271,7 @@ def _members_problem(tables: Tables, layout: Layout, arrays: _Rows, index: int, 
     places = arrays.calls[arrays.calls_of[index]: arrays.calls_of[index + 1], 0] - begin
     states = int(layout.flat.states[index])
     distance = tables.distance[base: base + states * columns].reshape(states, columns)
-    keys = layout.keys(index, available)
+    keys = layout.keys(available)
     return MembersProblem(tables, rule, index, edges, places, distance, keys)
 
 

@@ -33,9 +33,9 @@ _ROOM = (_i88, _i88, _i8s, _i88, _i8s, _i8s)  # out, nodes, slots, open, blocks,
 
 
 def written_out(flat: Flat) -> Flat:
-    """The rules with every escape as bytes: more states at the end of each rule, and their edges behind its others.
+    """The rules with every escape as bytes: more states at the end of each rule, their edges behind its others.
 
-    flat: verified; edges of a state ascend.
+    flat: verified. The edges of each rule are sorted by their source, here as there.
     """
     escapes = int((flat.edges[:, BYTE_LOW] >= ESCAPED).sum())
     if not escapes:
@@ -226,6 +226,13 @@ def _after_backslash(edges, first, last, out, nodes, slots, open, blocks, counts
     return _state(node, out, nodes, slots, open, blocks, counts)
 
 
+@kernel(types.boolean(_i88, _i8))
+def _goes_on(edges, e):  # type: ignore[no-untyped-def]
+    """Whether the next edge has the same source."""
+    return (e + 1 < edges.shape[0] and edges[e + 1, OWNER] == edges[e, OWNER]
+            and edges[e + 1, SOURCE] == edges[e, SOURCE])
+
+
 @kernel(_i8(_i88, _i8s, *_ROOM))
 def _write_out(edges, states, out, nodes, slots, open, blocks, counts):  # type: ignore[no-untyped-def]
     """Fills `out` with the edges of all rules, and adds to their states. Returns how many edges, -1 without room."""
@@ -233,21 +240,28 @@ def _write_out(edges, states, out, nodes, slots, open, blocks, counts):  # type:
     e = 0
     while e < edges.shape[0]:
         counts[_RULE], counts[_STATES] = edges[e, OWNER], states[edges[e, OWNER]]
-        while e < edges.shape[0] and edges[e, OWNER] == counts[_RULE]:
-            source, end = edges[e, SOURCE], e + 1
-            at = counts[_EDGES]
-            if edges[e, BYTE_LOW] >= ESCAPED:
-                while end < edges.shape[0] and edges[end, OWNER] == counts[_RULE] and edges[end, SOURCE] == source:
-                    end += 1
-                state = _after_backslash(edges, _i8(e), _i8(end), out, nodes, slots, open, blocks, counts)
-                at = counts[_EDGES]
-                _edge(source, _i8(_BACKSLASH), _i8(_BACKSLASH), state, out, nodes, slots, open, blocks, counts)
+        own, last = counts[_EDGES], e
+        while last < edges.shape[0] and edges[last, OWNER] == counts[_RULE]:
+            if edges[last, BYTE_LOW] < ESCAPED or not _goes_on(edges, _i8(last)):
+                counts[_EDGES] += 1
+            last += 1
+        if counts[_EDGES] > out.shape[0]:
+            return _i8(-1)
+        first = _i8(e)
+        for e in range(first, last):
+            low, high, target = edges[e, BYTE_LOW], edges[e, BYTE_HIGH], edges[e, TARGET]
+            if low < ESCAPED:
+                first = _i8(e + 1)
+            elif _goes_on(edges, _i8(e)):
+                continue
             else:
-                low, high, target = edges[e, BYTE_LOW], edges[e, BYTE_HIGH], edges[e, TARGET]
-                _edge(source, low, high, target, out, nodes, slots, open, blocks, counts)
-            if counts[_FULL] == 1:
-                return _i8(-1)
-            out[at, ACTION] = edges[e, ACTION]
-            e = end
+                target = _after_backslash(edges, first, _i8(e + 1), out, nodes, slots, open, blocks, counts)
+                low, high, first = _i8(_BACKSLASH), _i8(_BACKSLASH), _i8(e + 1)
+            out[own, OWNER], out[own, SOURCE], out[own, BYTE_LOW] = counts[_RULE], edges[e, SOURCE], low
+            out[own, BYTE_HIGH], out[own, TARGET], out[own, ACTION] = high, target, edges[e, ACTION]
+            own += 1
+        if counts[_FULL] == 1:
+            return _i8(-1)
         states[counts[_RULE]] = counts[_STATES]
+        e = last
     return counts[_EDGES]

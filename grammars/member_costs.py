@@ -11,7 +11,7 @@ import numpy as np
 from numba import types
 
 from .arena import Arena
-from .ir import CLOSE_KEY, MEET, NOTHING, OPEN_KEY, WRITTEN, Members, Rule
+from .ir import CLOSE_KEY, KEY, MEET, NOTHING, OPEN_KEY, WRITTEN, Members, Rule
 from .jit import kernel
 from .member_keys import MemberKeys
 from .members import members_remaining, within
@@ -108,7 +108,11 @@ class MembersProblem:
         self._distance = distance
         self._row = tables.rules[index]
         self._offset = int(self._row[START])
-        self._keys = keys
+        begin, self._after, self._free = keys.of_rule[index].tolist()
+        self._key = begin - self._offset if begin >= 0 else -1
+        self._after -= self._offset
+        self._declared = keys.reach[keys.begins[begin]: keys.begins[begin + 1]].tolist() if begin >= 0 else []
+        self._ends = {action - KEY: target for _, target, action, _ in edges[edges[:, 2] >= KEY].tolist()}
         self._finals = np.zeros(len(distance), np.uint8)
         self._finals[list(rule.finals)] = 1
         self._arena = Arena(2).kernel
@@ -118,11 +122,10 @@ class MembersProblem:
         for call, at in zip(self._rule.calls, self._call_places, strict=True):
             self._edges[at, 3] = starts[call.rule]
         _solve(self._edges, self._finals, self._distance)
-        if self._keys.start >= 0:
+        if self._key >= 0:
             self._price()
-        if self._keys.start >= 0:
-            key = self._offset + self._keys.start
-            self._distance[self._keys.start, 0] = within(self._tables, self._arena, key, 0, 0, 0, 0)
+            key = self._offset + self._key
+            self._distance[self._key, 0] = within(self._tables, self._arena, key, 0, 0, 0, 0)
         return self._from(0)
 
     def finish(self) -> None:
@@ -134,12 +137,12 @@ class MembersProblem:
 
     def _price(self) -> None:
         """What each property costs, and what the frame's other ways cost."""
-        row, distance, keys = self._row, self._distance, self._keys
+        row, distance = self._row, self._distance
         members = self._all_members[row[FIRST]: row[FIRST] + row[SIZE]]
-        row[ENDING], row[COMMA] = distance[keys.after, ALONE], distance[keys.after, WAY]
+        row[ENDING], row[COMMA] = distance[self._after, ALONE], distance[self._after, WAY]
         members[:, COST] = members[:, BEHIND_KEY] = FAR
-        for j, far in keys.reach[keys.start]:
-            members[j, BEHIND_KEY] = distance[keys.ends[j], HOME]
+        for j, far in self._declared:
+            members[j, BEHIND_KEY] = distance[self._ends[j], HOME]
             members[j, COST] = min(FAR, int(row[COMMA]) + far + int(members[j, BEHIND_KEY]))
         required = np.array(self._register.required, bool)
         row[OWED] = min(FAR, int(members[required, COST].sum(dtype=np.int64)))
@@ -148,13 +151,13 @@ class MembersProblem:
         members[:, RANKED] = -1
         members[:len(optional), RANKED] = optional
         row[FILLER] = FAR
-        if keys.free and self._register.least > required.sum():
+        if self._free and self._register.least > required.sum():
             row[FILLER] = self._filler(self._register.least + 2)
 
     def _filler(self, rank: int) -> int:
         """The cost with its comma of the `rank`-th cheapest free property, or more; FAR when there are not so many."""
         ends, arcs = self._free_arcs()
-        here, found, worst = {self._keys.start: 1}, 0, 0
+        here, found, worst = {self._key: 1}, 0, 0
         for length in range(_LONGEST):
             for state, ways in here.items():
                 for target in ends.get(state, ()):

@@ -1,72 +1,172 @@
-"""What can be told of an object in any order (ir.Members) from its automaton alone: which states lie inside keys, and
+"""What can be told of objects in any order (ir.Members) from their automata alone: which states lie inside keys, and
 which declared keys can still be finished from each."""
 
 from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-from .ir import CLOSE_KEY, KEY, NOTHING, OPEN_KEY, WRITTEN, Call, Members
+import numpy as np
+from numba import types
+
+from .flat import (
+    ACTION,
+    BYTE_HIGH,
+    BYTE_LOW,
+    CALL_ACTION,
+    CALL_TARGET,
+    MEMBERS,
+    OWNER,
+    SOURCE,
+    TARGET,
+    Flat,
+)
+from .ir import CLOSE_KEY, KEY, NOTHING, OPEN_KEY, WRITTEN
+from .jit import kernel
 
 # where a state lies
 OUTSIDE, INSIDE, BEHIND = 0, 1, 2  # between properties; inside a key; behind a key, up to the end of the value
+# columns of `of_rule`
+KEYS_BEGIN, AFTER_VALUE, FREE_KEYS = 0, 1, 2
+
+_i8, _i88, _i4, _i44, _u1 = types.int64, types.int64[:, ::1], types.int32[::1], types.int32[:, ::1], types.uint8[::1]
 
 
 class MemberKeys(NamedTuple):
-    """parts[state]. reach[state]: (declared key, bytes up to its closing quote, included), of those that can be spelled
-    in bytes that are tokens. ends[j]: the state behind declared key j, -1 for none. start: before the first character
-    of a key, -1 when there are no keys. after: behind a value. free: whether free keys may be written."""
+    """States are numbered through all rules. parts: by state. reach[begins[s]: begins[s + 1]]: the keys that can be
+    ended from state s in bytes that are tokens, as (declared key of its rule, bytes up to its closing quote, included).
+    of_rule: the state before the first character of a key, -1 without keys; the one behind a value; whether free keys
+    may be written."""
 
-    parts: list[int]
-    reach: list[list[tuple[int, int]]]
-    ends: list[int]
-    start: int
-    after: int
-    free: bool
-
-
-def member_keys(register: Members, edges: Any, calls: tuple[Call, ...], states: int, single: Any) -> MemberKeys:
-    """edges: of the rule, as flat.py has them; states: how many. single: [256], 1 for bytes that are tokens alone."""
-    edges = edges[:, 1:].tolist()
-    declared = len(register.required)
-    plain: list[list[int]] = [[] for _ in range(states)]
-    backward: list[list[int]] = [[] for _ in range(states)]
-    for source, low, high, target, action in edges:
-        if action == NOTHING:
-            plain[source].append(target)
-            if any(single[byte] for byte in range(low, high + 1)):
-                backward[target].append(source)
-    parts = [OUTSIDE] * states
-    starts = [target for _, _, _, target, action in edges if action == OPEN_KEY]
-    _spread(starts, plain, parts, INSIDE)
-    _spread([target for _, _, _, target, action in edges if action == CLOSE_KEY or action >= KEY], plain, parts, BEHIND)
-    ends = [-1] * declared
-    reach: list[list[tuple[int, int]]] = [[] for _ in range(states)]
-    for source, low, _, target, action in edges:
-        if action >= KEY and single[low]:
-            ends[action - KEY] = target
-            for state, far in _distances(source, backward).items():
-                reach[state].append((action - KEY, far + 1))
-    after = next((call.target for call in calls if call.action == WRITTEN), -1)
-    free = any(action == CLOSE_KEY for *_, action in edges)
-    return MemberKeys(parts, reach, ends, starts[0] if starts else -1, after, free)
+    parts: Any
+    reach: Any
+    begins: Any
+    of_rule: Any
 
 
-def _spread(starts: list[int], arcs: list[list[int]], parts: list[int], part: int) -> None:
-    todo = list(starts)
-    while todo:
-        state = todo.pop()
-        if parts[state] != part:
-            parts[state] = part
-            todo += arcs[state]
+def member_keys(flat: Flat, single: Any) -> MemberKeys:
+    """single: uint8 [256], 1 for bytes that are tokens of their own."""
+    states, offsets = int(flat.states.sum()), (np.cumsum(flat.states) - flat.states).astype(np.int32)
+    of_rule = np.full((len(flat.states), FREE_KEYS + 1), -1, np.int32)
+    parts, begins = np.zeros(states, np.int32), np.zeros(states + 1, np.int32)
+    kinds = flat.kinds.astype(np.int32)
+    if not (kinds == MEMBERS).any():
+        return MemberKeys(parts, np.zeros((0, 2), np.int32), begins, of_rule)
+    into, arrives = np.empty(len(flat.edges), np.int32), np.zeros(states + 2, np.int32)
+    room = np.empty((states, 2), np.int32)
+    _arrivals(flat.edges, offsets, kinds, single, into, arrives)
+    _places(flat.edges, flat.calls, offsets, kinds, parts, of_rule, room)
+    seen = np.zeros(states, np.int32)
+    count = _reach(flat.edges, offsets, single, into, arrives, begins, np.zeros((0, 2), np.int32), room, seen)
+    reach = np.empty((count, 2), np.int32)
+    _reach(flat.edges, offsets, single, into, arrives, begins, reach, room, seen)
+    return MemberKeys(parts, reach, begins, of_rule)
 
 
-def _distances(end: int, backward: list[list[int]]) -> dict[int, int]:
-    """Bytes to `end` from every state that leads there."""
-    found = {end: 0}
-    queue = [end]
-    for state in queue:  # grows while it runs
-        for source in backward[state]:
-            if source not in found:
-                found[source] = found[state] + 1
-                queue.append(source)
-    return found
+@kernel(types.void(_i88, _i4, _i4, _u1, _i4, _i4))
+def _arrivals(edges, offsets, kinds, single, into, arrives):  # type: ignore[no-untyped-def]
+    """into[arrives[s]: arrives[s + 1]]: the sources of the plain edges into state s that can be read. arrives: zeros,
+    one more than that."""
+    for turn in range(2):
+        for e in range(edges.shape[0]):
+            owner, low, able = edges[e, OWNER], edges[e, BYTE_LOW], False
+            if kinds[owner] != MEMBERS or edges[e, ACTION] != NOTHING:
+                continue
+            while low <= edges[e, BYTE_HIGH] and not able:
+                able = single[low] == 1
+                low += 1
+            target = offsets[owner] + edges[e, TARGET]
+            if able and turn == 0:
+                arrives[target + 2] += 1
+            elif able:
+                into[arrives[target + 1]] = offsets[owner] + edges[e, SOURCE]
+                arrives[target + 1] += 1
+        for s in range(1, arrives.size if turn == 0 else 0):
+            arrives[s] += arrives[s - 1]
+
+
+@kernel(types.void(_i88, _i8, _i8, _i8, _i8, _i8, _i4, _i44))
+def _spread(edges, first, last, offset, start, part, parts, room):  # type: ignore[no-untyped-def]
+    """Marks what plain edges reach from a state as a part. edges [first, last): of the rule, by source."""
+    parts[start] = part
+    room[0, 0] = start
+    count = 1
+    while count > 0:
+        count -= 1
+        state = room[count, 0] - offset
+        low, high = first, last
+        while low < high:
+            middle = (low + high) // 2
+            if edges[middle, SOURCE] < state:
+                low = middle + 1
+            else:
+                high = middle
+        while low < last and edges[low, SOURCE] == state:
+            target = offset + edges[low, TARGET]
+            if edges[low, ACTION] == NOTHING and parts[target] != part:
+                parts[target] = part
+                room[count, 0] = target
+                count += 1
+            low += 1
+
+
+@kernel(types.void(_i88, _i88, _i4, _i4, _i4, _i44, _i44))
+def _places(edges, calls, offsets, kinds, parts, of_rule, room):  # type: ignore[no-untyped-def]
+    """Fills `parts` and `of_rule`."""
+    first = 0
+    while first < edges.shape[0]:
+        owner, last = edges[first, OWNER], first + 1
+        while last < edges.shape[0] and edges[last, OWNER] == owner:
+            last += 1
+        offset = _i8(offsets[owner])
+        for turn in range(2 if kinds[owner] == MEMBERS else 0):
+            for e in range(first, last):
+                action, target = edges[e, ACTION], offset + edges[e, TARGET]
+                opens, ends = action == OPEN_KEY, action == CLOSE_KEY or action >= KEY
+                part = INSIDE if turn == 0 else BEHIND
+                if (opens if turn == 0 else ends) and parts[target] != part:
+                    _spread(edges, _i8(first), _i8(last), offset, target, _i8(part), parts, room)
+                if opens and of_rule[owner, KEYS_BEGIN] < 0:
+                    of_rule[owner, KEYS_BEGIN] = target
+                if action == CLOSE_KEY:
+                    of_rule[owner, FREE_KEYS] = 1
+            of_rule[owner, FREE_KEYS] = max(of_rule[owner, FREE_KEYS], 0)
+        first = last
+    for c in range(calls.shape[0]):
+        owner = calls[c, OWNER]
+        if calls[c, CALL_ACTION] == WRITTEN and of_rule[owner, AFTER_VALUE] < 0:
+            of_rule[owner, AFTER_VALUE] = offsets[owner] + calls[c, CALL_TARGET]
+
+
+@kernel(_i8(_i88, _i4, _u1, _i4, _i4, _i4, _i44, _i44, _i4))
+def _reach(edges, offsets, single, into, arrives, begins, reach, room, seen):  # type: ignore[no-untyped-def]
+    """Goes back from every declared key's end, nearest first: counts into `begins` what lies there, and once there is
+    room fills `reach`. Returns how much it is. room: (state, bytes) to go on from. seen: by state, at first 0."""
+    filling, total = reach.shape[0] > 0, 0
+    for e in range(edges.shape[0]):
+        if edges[e, ACTION] < KEY or single[edges[e, BYTE_LOW]] == 0:
+            continue
+        offset = offsets[edges[e, OWNER]]
+        room[0, 0], room[0, 1] = offset + edges[e, SOURCE], 1
+        mark = -2 - e if filling else 1 + e
+        seen[room[0, 0]] = mark
+        head, tail = 0, 1
+        while head < tail:
+            state, far = room[head, 0], room[head, 1]
+            head += 1
+            total += 1
+            if filling:
+                reach[begins[state], 0], reach[begins[state], 1] = edges[e, ACTION] - KEY, far
+            begins[state + (0 if filling else 1)] += 1
+            for k in range(arrives[state], arrives[state + 1]):
+                if seen[into[k]] != mark:
+                    seen[into[k]] = mark
+                    room[tail, 0], room[tail, 1] = into[k], far + 1
+                    tail += 1
+    if not filling:
+        for s in range(begins.size - 1):
+            begins[s + 1] += begins[s]
+    else:
+        for s in range(begins.size - 1, 0, -1):
+            begins[s] = begins[s - 1]
+        begins[0] = 0
+    return _i8(total)

@@ -26,7 +26,7 @@ from .escapes import written_out
 from .flat import BYTE_HIGH, BYTE_LOW, COUNTER, DISTINCT, MEMBERS, ORDER, OWNER, PLAIN, SOURCE
 from .ir import COUNT, KEY, NOTHING, OPEN_KEY, Counter, Grammar, Members, Order, Rule
 from .jit import kernel
-from .member_keys import MemberKeys, member_keys
+from .member_keys import FREE_KEYS, KEYS_BEGIN, MemberKeys, member_keys
 from .verify import verify
 
 FAR = 1 << 30  # the distance of what cannot finish
@@ -165,18 +165,14 @@ class Layout:
         self.offsets: list[int] = self.starts.tolist()
         self.bases: list[int] = self.base_of.tolist()
         self.columns: list[int] = counts
-        self._keys: dict[tuple[int, bytes], MemberKeys] = {}
+        self._keys: dict[bytes, MemberKeys] = {}
 
-    def keys(self, index: int, single: Any) -> MemberKeys:
-        """What is told of the keys of a rule of Members. single: [256], 1 for bytes that are tokens of their own."""
-        register = self.rules[index].register
-        if not isinstance(register, Members):
-            raise TypeError("a rule without the register of Members")
-        key = index, single.tobytes()
-        if key not in self._keys:
-            self._keys[key] = member_keys(register, self.flat.edges_of(index), self.rules[index].calls,
-                                          int(self.flat.states[index]), single)
-        return self._keys[key]
+    def keys(self, single: Any) -> MemberKeys:
+        """What is told of the keys of Members. single: uint8 [256], 1 for bytes that are tokens of their own."""
+        known = single.tobytes()
+        if known not in self._keys:
+            self._keys[known] = member_keys(self.flat, single)
+        return self._keys[known]
 
 
 def _bounds(rule: Rule) -> tuple[int, int, int]:
@@ -222,7 +218,8 @@ def build_tables(layout: Layout, single: Any) -> Tables:
     rules[:, START] = layout.starts
     following: list[int] = []
     members: list[tuple[int, int, int, int]] = []
-    reach: list[tuple[int, int]] = []
+    keys = layout.keys(single)
+    states[:, PART], states[:, REACH], states[:, REACH_END] = keys.parts, keys.begins[:-1], keys.begins[1:]
     for index in np.flatnonzero(flat.kinds > COUNTER).tolist():
         rule = layout.rules[index]
         if isinstance(rule.register, Order):
@@ -231,28 +228,21 @@ def build_tables(layout: Layout, single: Any) -> Tables:
             following += _next_required(rule.register.required)
         rules[index, DECODED] = isinstance(rule.register, Order | Members) and rule.register.decoded
         if isinstance(rule.register, Members):
-            keys = layout.keys(index, single)
-            _fill_members(states, rules[index], rule.register, keys, len(members))
+            _fill_members(rules[index], rule.register, keys.of_rule[index].tolist(), len(members))
             members += [(FAR, int(required), FAR, -1) for required in rule.register.required]
-            for state, ends in enumerate(keys.reach, layout.offsets[index]):
-                states[state, REACH] = len(reach)
-                reach += ends
-                states[state, REACH_END] = len(reach)
     edges = _fill_edges(go, layout, classes, rules)
     return Tables(classes, go, states, rules, calls, edges,
                   np.zeros((len(rules), go.shape[1]), np.uint8), np.full(max(layout.entries, 1), FAR, np.int32),
                   np.array(following or [0], np.int32), single.copy(),
-                  np.array(members, np.int32).reshape(-1, 4), np.array(reach, np.int32).reshape(-1, 2))
+                  np.array(members, np.int32).reshape(-1, 4), keys.reach)
 
 
-def _fill_members(states: Any, row: Any, register: Members, keys: MemberKeys, first: int) -> None:
-    """What is known of Members before any distance."""
-    offset = row[START]
-    states[offset: offset + len(keys.parts), PART] = keys.parts
+def _fill_members(row: Any, register: Members, keys: list[int], first: int) -> None:
+    """What is known of Members before any distance. keys: MemberKeys.of_rule."""
     row[FIRST], row[SIZE], row[NEEDED] = first, len(register.required), sum(register.required)
     row[LEAST], row[MOST] = register.least, -1 if register.most is None else register.most
-    row[KEYS_AT] = -1 if keys.start < 0 else offset + keys.start
-    row[HAS_FREE], row[DEMAND], row[FILLER] = keys.free, register.demand, FAR
+    row[KEYS_AT], row[HAS_FREE] = keys[KEYS_BEGIN], keys[FREE_KEYS]
+    row[DEMAND], row[FILLER] = register.demand, FAR
 
 
 def _states(layout: Layout) -> tuple[Any, Any]:

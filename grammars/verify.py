@@ -35,7 +35,7 @@ class BrokenGrammar(InvalidConstraint):
 
 
 def verify(grammar: Grammar) -> Flat:
-    """Raises BrokenGrammar with the rule that is at fault; gives the rules as arrays."""
+    """Raises BrokenGrammar with the rule that is at fault; gives the rules as arrays, edges sorted."""
     if grammar.version != IR_VERSION:
         raise BrokenGrammar(f"version {grammar.version} is not {IR_VERSION}")
     if not 0 <= grammar.start < len(grammar.rules):
@@ -44,7 +44,7 @@ def verify(grammar: Grammar) -> Flat:
         if rule.states < 1 or len(rule.edges) % _EDGE_BYTES:
             _fail(grammar, number, "no states, or broken edges")
     flat = flatten(grammar)
-    _verify_edges(grammar, flat)
+    flat = _verify_edges(grammar, flat)
     _verify_calls(grammar, flat)
     _verify_actions(grammar, flat, flat.edges[:, OWNER], flat.edges[:, ACTION])
     _verify_actions(grammar, flat, flat.calls[:, OWNER], flat.calls[:, CALL_ACTION])
@@ -68,7 +68,8 @@ def _outside(values: Any, limit: Any) -> Any:
     return (values < 0) | (values >= limit)
 
 
-def _verify_edges(grammar: Grammar, flat: Flat) -> None:
+def _verify_edges(grammar: Grammar, flat: Flat) -> Flat:
+    """Gives the rules with their edges sorted."""
     edges, owners = flat.edges, flat.edges[:, OWNER]
     states, low, high = flat.states[owners], edges[:, BYTE_LOW], edges[:, BYTE_HIGH]
     wrong = _outside(edges[:, SOURCE], states) | _outside(edges[:, TARGET], states) | (low < 0) | (low > high)
@@ -80,10 +81,11 @@ def _verify_edges(grammar: Grammar, flat: Flat) -> None:
         _verify_escapes(grammar, edges, place, escapes)
     if (first[1:] < first[:-1]).any():  # the compiler sorts its edges
         order = np.argsort(first, kind="stable")
-        first, last, owners = first[order], last[order], owners[order]
+        first, last, edges, owners = first[order], last[order], edges[order], owners[order]
     _check(grammar, owners[1:], first[1:] <= last[:-1], "two edges of a state overlap")
     finals = flat.finals
     _check(grammar, finals[:, 0], _outside(finals[:, 1], flat.states[finals[:, 0]]), "a final state is out of range")
+    return flat._replace(edges=edges)
 
 
 def _verify_escapes(grammar: Grammar, edges: Any, place: Any, escapes: Any) -> None:
