@@ -111,7 +111,8 @@ class Member:
 @dataclass(slots=True, eq=False)
 class ObjectPlan:
     """members: declared properties in the order in which they are written. free: every other key as one automaton over
-    characters; labels[state] is the index in free_values of the value of a key that ends there, and in free_witnesses.
+    characters (where keys come in any order, ANY_CHARACTERS stands for all that are not declared); labels[state] is the
+    index in free_values of the value of a key that ends there, and in free_witnesses.
     demands: how many demands some property must meet, each a bit."""
 
     pointer: str

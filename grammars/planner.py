@@ -157,8 +157,11 @@ class Planner:
                           demands=self._demands(shape))
         closed = any(not part.patterns and self._is_false(part.additional) for part in shape.objects)
         if not closed and (plan.most is None or plan.most > sum(m.required for m in members)):
-            declared = literals([[*map(ord, name)] for name in names], self._meter)
-            self._free_keys(plan, shape, without(self._name_shape(shape), declared, self._meter))
+            allowed = self._name_shape(shape)
+            told_apart = shape.some_properties or any(part.patterns for part in shape.objects)
+            if allowed is not ANY_CHARACTERS or self._writing.order == "schema" or told_apart:
+                allowed = without(allowed, literals([[*map(ord, name)] for name in names], self._meter), self._meter)
+            self._free_keys(plan, shape, allowed)
         return plan
 
     @staticmethod

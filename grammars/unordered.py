@@ -6,7 +6,7 @@ Which keys were written, and which must still come, is the register's business, 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from .build import RuleBuilder
@@ -15,6 +15,7 @@ from .errors import ConstraintTooLarge
 from .ir import CLOSE_KEY, KEY, MEET, OPEN_KEY, WRITTEN, Members, Rule
 from .limits import Meter
 from .plan import Member, ObjectPlan, ValuePlan, Witnesses
+from .strings import ANY_CHARACTERS
 
 if TYPE_CHECKING:
     from .emit import Emitter
@@ -56,7 +57,7 @@ class UnorderedEmitter:
         """The keys from their first character on, and what follows each."""
         builder, plan = self._builder, self._plan
         free = plan.free if any(value.possible for value in plan.free_values) else None
-        codes, ends = _keyed([member.name for member in self._members], free, plan.labels, self._emitter.meter)
+        codes, ends = self._all_keys(free)
         numbers = builder.graft(self._emitter.text(codes).dfa, key)
         behind: dict[int, int] = {}
         for state, (declared, label) in ends.items():
@@ -69,6 +70,17 @@ class UnorderedEmitter:
                     behind[label] = self._value(plan.free_values[label], witnesses)
                 builder.edge(numbers[state], 0x22, 0x22, behind[label], CLOSE_KEY)
 
+    def _all_keys(self, free: Dfa | None) -> tuple[Dfa, _Ends]:
+        meter, names = self._emitter.meter, [member.name for member in self._members]
+        if free is ANY_CHARACTERS:
+            barred = [member.name for member in self._plan.members if not member.value.possible]
+            return _with_others(_trie(names + barred, meter), len(names))
+        trie = _trie(names, meter)
+        if free is None:
+            rows = tuple(tuple([(code, code, target) for code, target in sorted(row.items())]) for row in trie.rows)
+            return Dfa(rows, frozenset(trie.leaves)), {state: (index, -1) for state, index in trie.leaves.items()}
+        return _keyed(trie, free, self._plan.labels, meter)
+
     def _value(self, value: ValuePlan, witnesses: Witnesses) -> int:
         """The state after a key. witnesses: the value where it meets the demand of the object."""
         builder = self._builder
@@ -79,8 +91,15 @@ class UnorderedEmitter:
         return state
 
 
-def _keyed(names: list[str], free: Dfa | None, labels: dict[int, int], meter: Meter) -> tuple[Dfa, _Ends]:
-    """All keys as one automaton over characters. No declared key may be a free one."""
+@dataclass(slots=True)
+class _Trie:
+    """rows[node]: the node behind each character. leaves[node]: which of the names ends there."""
+
+    rows: list[dict[int, int]]
+    leaves: dict[int, int]
+
+
+def _trie(names: list[str], meter: Meter) -> _Trie:
     rows: list[dict[int, int]] = [{}]
     leaves: dict[int, int] = {}
     for index, name in enumerate(names):
@@ -89,21 +108,55 @@ def _keyed(names: list[str], free: Dfa | None, labels: dict[int, int], meter: Me
             if ord(character) not in rows[state]:
                 rows[state][ord(character)] = len(rows)
                 rows.append({})
-                meter.states(1)
             state = rows[state][ord(character)]
         leaves[state] = index
-    trie: list[tuple[Edge, ...]] = [tuple((code, code, target) for code, target in sorted(row.items())) for row in rows]
+    meter.states(len(rows))
+    return _Trie(rows, leaves)
+
+
+def _with_others(trie: _Trie, declared: int) -> tuple[Dfa, _Ends]:
+    """The first `declared` names of the trie, and as free keys of label 0 all that are no names of it."""
+    others = len(trie.rows)
+    edges = tuple([_filled(row, others) for row in trie.rows] + [_filled({}, others)])
+    ends = {state: (trie.leaves.get(state, -1), 0) for state in range(others + 1)}
+    ends = {state: end for state, end in ends.items() if end[0] < declared}
+    return Dfa(edges, frozenset(ends)), ends
+
+
+def _filled(row: dict[int, int], others: int) -> tuple[Edge, ...]:
+    """Edges for these characters, and for all others to one state."""
+    edges: list[Edge] = []
+    at = 0
+    for code in sorted(row):
+        edges += _gap(at, code - 1, others)
+        edges.append((code, code, row[code]))
+        at = code + 1
+    return (*edges, *_gap(at, 0x10FFFF, others))
+
+
+def _gap(low: int, high: int, target: int) -> list[Edge]:
+    """All characters from low to high: without halves of pairs."""
+    if high < 0xD800 or low > 0xDFFF:
+        return [(low, high, target)] if low <= high else []
+    return [*_gap(low, 0xD7FF, target), *_gap(0xE000, high, target)]
+
+
+def _keyed(trie: _Trie, free: Dfa, labels: dict[int, int], meter: Meter) -> tuple[Dfa, _Ends]:
+    """All keys as one automaton over characters. No declared key may be a free one."""
+    rows: list[tuple[Edge, ...]] = [tuple((code, code, target) for code, target in sorted(row.items()))
+                                    for row in trie.rows]
+    leaves = trie.leaves
     order: list[tuple[int, ...]] = []
-    start: tuple[int, ...] = (0, 0 if free is not None else -1)
+    start: tuple[int, ...] = (0, 0)
 
     def step(states: tuple[int, ...]) -> list[tuple[int, int, tuple[int, ...]]]:
         order.append(states)
         declared, other = states
-        above = free.edges[other] if free is not None and other >= 0 else ()
-        return [arc for arc in overlay([trie[declared] if declared >= 0 else (), above]) if max(arc[2]) >= 0]
+        above = free.edges[other] if other >= 0 else ()
+        return [arc for arc in overlay([rows[declared] if declared >= 0 else (), above]) if max(arc[2]) >= 0]
 
     def final(states: tuple[int, ...]) -> bool:
-        return states[0] in leaves or (free is not None and states[1] in free.finals)
+        return states[0] in leaves or states[1] in free.finals
 
     dfa = explore(start, step, final, meter)
     return dfa, {state: (leaves.get(order[state][0], -1), labels.get(order[state][1], -1)) for state in dfa.finals}
