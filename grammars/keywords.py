@@ -5,17 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable
 from decimal import Decimal
 
+from . import support
 from .document import Link
 from .errors import InvalidConstraint, UnsupportedKeyword
 from .json_text import JsonValue
 
 TYPES = ("null", "boolean", "integer", "number", "string", "array", "object")
 
-ANNOTATIONS = frozenset({
-    "title", "description", "default", "examples", "deprecated", "readOnly", "writeOnly", "$comment", "contentEncoding",
-    "contentMediaType", "contentSchema", "$schema", "$vocabulary", "$id", "$anchor", "$dynamicAnchor", "$defs",
-    "definitions",
-})
+ANNOTATIONS = frozenset(name for names in support.ANNOTATIONS for name in names)
 # What derived schemas say beyond the standard. No schema text can hold these names: the reader refuses lone surrogates.
 NOT_PATTERN = "\udfffpattern"
 NOT_INTEGER = "\udfffinteger"
@@ -26,20 +23,11 @@ SOME_ITEM = "\udfffitems"
 # {"except": names, "patterns": patterns, "only": pattern, "names": schema, "schema": S}: some property whose key is
 # none of the names, matches none of the patterns, matches `only` and fits `names` has a value that fits S.
 SOME_PROPERTY = "\udfffproperties"
-BRANCHES = frozenset({
-    "$ref", "$dynamicRef", "$recursiveRef", "allOf", "anyOf", "oneOf", "not", "if", "then", "else", "dependentRequired",
-    "dependentSchemas",
-})
-ASSERTIONS = frozenset({
-    "type", "enum", "const", "minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "multipleOf",
-    "minLength", "maxLength", "pattern", "format", NOT_PATTERN, NOT_INTEGER, NOT_FORMAT, NOT_MULTIPLE, "prefixItems",
-    "items", "minItems", "maxItems", "uniqueItems", "contains", "minContains", "maxContains", SOME_ITEM, "properties",
-    "patternProperties", "additionalProperties", "propertyNames", "required", "minProperties", "maxProperties",
-    SOME_PROPERTY,
-})
-REFUSED = frozenset({
-    "unevaluatedItems", "unevaluatedProperties", "dependencies",
-})
+BRANCHES = support.names_of("branch")
+ASSERTIONS = support.names_of("assertion") | {
+    NOT_PATTERN, NOT_INTEGER, NOT_FORMAT, NOT_MULTIPLE, SOME_ITEM, SOME_PROPERTY}
+# These are rewritten before a schema is read as branches and assertions; where they still stand, they are refused.
+REFUSED = support.names_of("evaluated") | {"dependencies"}
 
 
 def is_number(value: JsonValue) -> bool:

@@ -13,7 +13,7 @@ from msgspec import structs
 import espalier
 from espalier.cli import serve
 from espalier.frontend.function import Function
-from espalier.grammars import formats, keywords
+from espalier.grammars import formats, keywords, support
 from espalier.grammars.compile import compile_constraint
 from espalier.grammars.constraint import JsonSchema, Regex
 from espalier.grammars.errors import InvalidConstraint, UnsupportedKeyword
@@ -23,6 +23,7 @@ from espalier.runtime.server import errors
 from espalier.runtime.server.metrics import Metrics
 from espalier.runtime.server.requests import ChatRequest
 from espalier.runtime.server.settings import Settings
+from scripts import support_tables
 
 ROOT = Path(__file__).resolve().parent.parent
 PAGES = {path.name: path.read_text(encoding="utf-8") for path in (ROOT / "docs").glob("*.md")}
@@ -156,13 +157,20 @@ def test_an_enforced_keyword_compiles_without_a_note(keyword: str) -> None:
     assert compile_constraint(JsonSchema(json.dumps(SAMPLES[keyword]))).notes == ()
 
 
-def test_the_annotations_are_those_of_the_page() -> None:
+def test_the_tables_of_support_are_those_of_the_compiler() -> None:
+    """After a change of grammars/support.py or of the verdicts: `python -m scripts.support_tables`."""
+    assert support_tables.written(PAGES["grammars.md"]) == PAGES["grammars.md"]
+    assert set(ENFORCED) == {name for one in support.ENFORCED for name in one.names} == set(SAMPLES)
     assert set(ANNOTATIONS) == keywords.ANNOTATIONS
+
+
+def test_every_keyword_whose_form_is_checked_is_in_a_table() -> None:
+    assert set(keywords.FORMS) <= {*ENFORCED, *ANNOTATIONS}
 
 
 @pytest.mark.parametrize("name", sorted(formats.STANDARD))
 def test_every_format_of_the_standard_is_where_the_page_says(name: str) -> None:
-    enforced, refused = section("grammars.md", "Formats").split("Refused:")
+    enforced, refused, *_ = re.split(r"Refused:|<!-- end", section("grammars.md", "Formats"))
     assert f"`{name}`" in (refused if name in formats.REFUSED else enforced)
 
 

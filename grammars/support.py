@@ -1,0 +1,61 @@
+"""The one table of JSON Schema's keywords: what becomes of each, and what there is to say of it.
+
+The compiler reads its sets of keywords from here (keywords.py); docs/grammars.md is written from here by
+`python -m scripts.support_tables`, so that no page can promise what the compiler does not know.
+"""
+
+from __future__ import annotations
+
+from typing import Literal, NamedTuple
+
+# assertion: tells by itself whether a value fits. branch: refers to other schemas for the same value. evaluated: asks
+# what those saw.
+Role = Literal["assertion", "branch", "evaluated"]
+
+
+class Support(NamedTuple):
+    """remark: what of it is enforced, as Markdown; "": all of it."""
+
+    names: tuple[str, ...]
+    role: Role
+    remark: str = ""
+
+
+ENFORCED = (
+    Support(("type",), "assertion", "a name or a list"),
+    Support(("enum", "const"), "assertion", "any JSON values, at most 200 levels deep"),
+    Support(("minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum"), "assertion", "exact"),
+    Support(("multipleOf",), "assertion",
+            "exact; steps (all of a number together, without their power of ten) up to 10,000"),
+    Support(("minLength", "maxLength"), "assertion", "characters, not bytes"),
+    Support(("pattern",), "assertion", "a search, as the standard says: `^` and `$` anchor it"),
+    Support(("format",), "assertion", "those [below](#formats)"),
+    Support(("properties", "required", "additionalProperties", "patternProperties", "propertyNames"), "assertion"),
+    Support(("minProperties", "maxProperties"), "assertion"),
+    Support(("dependentRequired", "dependentSchemas"), "branch"),
+    Support(("prefixItems", "items", "minItems", "maxItems"), "assertion"),
+    Support(("contains", "minContains", "maxContains"), "assertion"),
+    Support(("uniqueItems",), "assertion",
+            "for scalars (a Pydantic `set[int]` too), and for items of at most 6 values; refused for lists and objects "
+            "among more than these, for scalars beside `prefixItems`, and beside `contains`"),
+    Support(("unevaluatedItems", "unevaluatedProperties"), "evaluated",
+            "refused by name beside a union of more than 6 branches that evaluate something"),
+    Support(("allOf", "anyOf"), "branch"),
+    Support(("oneOf", "not", "if", "then", "else"), "branch",
+            "what cannot be negated (`uniqueItems`, `unevaluated*` beside branches, the format `regex`) is refused "
+            "there by name"),
+    Support(("$ref", "$dynamicRef", "$recursiveRef"), "branch",
+            "to places, `$id` and `$anchor` of the same schema, recursion included; nothing is fetched. A dynamic one "
+            "is refused where its place depends on the way that led to it"),
+)
+# What constrains nothing, and is not noted either.
+ANNOTATIONS = (
+    ("title", "description", "default", "examples", "deprecated", "readOnly", "writeOnly", "$comment"),
+    ("contentEncoding", "contentMediaType", "contentSchema"),
+    ("$schema", "$vocabulary", "$id", "$anchor", "$dynamicAnchor", "$defs", "definitions"),
+)
+
+
+def names_of(role: Role) -> frozenset[str]:
+    """The keywords of a role."""
+    return frozenset(name for one in ENFORCED if one.role == role for name in one.names)
