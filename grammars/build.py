@@ -60,8 +60,11 @@ class RuleBuilder:
                             for low, high, target in row]
         return numbers
 
-    def finish(self, register: Counter | Order | Members | None = None) -> Rule:
-        """The rule without states that are not reached or reach no end; calls are taken to return."""
+    def finish(self, register: Counter | Order | Members | None = None, *, whole: bool = False) -> Rule:
+        """The rule without states that are not reached or reach no end; calls are taken to return. whole: there are
+        no such states."""
+        if whole:
+            return self._rule(self._states, self._edges, self._calls, self._finals, register)
         edges, calls = self._edges, self._calls
         forward: list[list[int]] = [[] for _ in range(self._states)]
         backward: list[list[int]] = [[] for _ in range(self._states)]
@@ -80,9 +83,12 @@ class RuleBuilder:
             calls = [Call(numbers[c.source], c.rule, numbers[c.target], c.action) for c in calls
                      if c.source in numbers and c.target in numbers]
             finals = {numbers[s] for s in finals if s in numbers}
+        return self._rule(len(kept), edges, calls, finals, register)
+
+    def _rule(self, states: int, edges: list[ByteEdge], calls: list[Call], finals: set[int],
+              register: Counter | Order | Members | None) -> Rule:
         edges.sort()
-        return Rule(self._name, self._pointer, len(kept), pack_edges(edges), tuple(calls), tuple(sorted(finals)),
-                    register)
+        return Rule(self._name, self._pointer, states, pack_edges(edges), tuple(calls), tuple(sorted(finals)), register)
 
 
 def _reach(starts: Iterable[int], arcs: list[list[int]]) -> set[int]:

@@ -48,15 +48,16 @@ class UnorderedEmitter:
         builder.text(self._after, layout.outside.encode() + b"}", end)
         again = builder.text(self._after, layout.comma.encode())
         builder.edge(again, 0x22, 0x22, key, OPEN_KEY)
-        self._keys(key)
+        free = plan.free if any(value.possible for value in plan.free_values) else None
+        self._keys(key, free)
         builder.final(end)
-        return builder.finish(Members(required, plan.least, plan.most, plan.demands > 0,
-                                      self._emitter.writing.spelling == "any"))
+        register = Members(required, plan.least, plan.most, plan.demands > 0, self._emitter.writing.spelling == "any")
+        # Every key ends: declared ones that are possible, or whatever else. Without any, some states lead nowhere.
+        return builder.finish(register, whole=free is ANY_CHARACTERS or (free is None and len(self._members) > 0))
 
-    def _keys(self, key: int) -> None:
+    def _keys(self, key: int, free: Dfa | None) -> None:
         """The keys from their first character on, and what follows each."""
         builder, plan = self._builder, self._plan
-        free = plan.free if any(value.possible for value in plan.free_values) else None
         codes, ends = self._all_keys(free)
         numbers = builder.graft(self._emitter.text(codes).dfa, key)
         behind: dict[int, int] = {}

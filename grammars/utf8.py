@@ -63,7 +63,10 @@ class _Speller:
             else:
                 out.extend((low, min(high, 0x7F), t) for low, high, t in row if low <= 0x7F)
             self._beyond_ascii(row, out)
-            out.sort()
+            if every:
+                out.extend([(ESCAPED + low, ESCAPED + high, target) for low, high, target in row])
+            else:
+                out.sort()
         edges = tuple(tuple(row) for row in self._rows)
         return ByteDfa(Dfa(edges, self._source.finals), len(self._source.edges))
 
@@ -79,6 +82,8 @@ class _Speller:
     # UTF-8
 
     def _beyond_ascii(self, row: tuple[Edge, ...], out: list[Edge]) -> None:
+        if not row or row[-1][1] < 0x80:
+            return
         beyond = tuple([(low if low > 0x7F else 0x80, high, target) for low, high, target in row if high > 0x7F])
         found = self._beyond.get(beyond)
         if found is None:
@@ -133,9 +138,7 @@ class _Speller:
                 out.extend([(max(low, first), min(high, last), target) for first, last in _PRINTED
                             if low <= last and high >= first])
                 escaped.append((low, min(high, 0x5C), target))
-        if every:
-            out.extend((ESCAPED + low, ESCAPED + high, target) for low, high, target in row)
-        elif escaped:
+        if escaped and not every:
             state = self._escape(tuple(escaped))
             if state >= 0:
                 out.append((0x5C, 0x5C, state))
