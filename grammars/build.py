@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
+from .constraint import Spacing
 from .dfa import Dfa, explore, overlay
 from .ir import COUNT, NOTHING, Call, Counter, Members, Order, Rule, pack_edges
 from .limits import Meter
@@ -40,6 +41,13 @@ class RuleBuilder:
             self.edge(source, byte, byte, follower, action if index == 0 else NOTHING)
             source = follower
         return source
+
+    def blanks(self, state: int, spacing: Spacing) -> int:
+        """Lets any blanks of JSON stand in `state`, where spacing is free. Returns the state."""
+        if spacing == "any":
+            for low, high in ((0x09, 0x0A), (0x0D, 0x0D), (0x20, 0x20)):
+                self.edge(state, low, high, state)
+        return state
 
     def call(self, source: int, rule: int, target: int, action: int = NOTHING) -> None:
         self._calls.append(Call(source, rule, target, action))

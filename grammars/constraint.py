@@ -9,7 +9,7 @@ from typing import Literal
 
 import msgspec
 
-Spacing = Literal["compact", "spaced", "indented"]
+Spacing = Literal["compact", "spaced", "indented", "any"]
 Formats = Literal["assertion", "annotation"]
 Order = Literal["schema", "any"]
 Spelling = Literal["one", "any"]
@@ -25,14 +25,15 @@ class Writing(msgspec.Struct, frozen=True):
     @property
     def strict(self) -> bool:
         """Every value of an enum has one text."""
-        return self.order == "schema" and self.spelling == "one"
+        return self.order == "schema" and self.spelling == "one" and self.spacing != "any"
 
 
 class JsonSchema(msgspec.Struct, frozen=True, tag="json_schema"):
     """schema: the schema as JSON text, meaning what the standard says. spacing: compact `{"a":1}`, spaced `{"a": 1}`,
-    or indented by two spaces. strict_keywords: refuse keywords outside the standard instead of noting them. format:
-    whether the standard's formats are enforced. order: of the keys of objects, as the schema declares them or any.
-    spelling: of keys, restricted strings, enums and integers, one or any that means the same (any: with any order)."""
+    indented by two spaces, or any blanks, as many as the model likes. strict_keywords: refuse keywords outside the
+    standard instead of noting them. format: whether the standard's formats are enforced. order: of the keys of objects,
+    as the schema declares them or any. spelling: of keys, restricted strings, enums and integers, one or any that means
+    the same (any: with any order)."""
 
     schema: str
     spacing: Spacing = "compact"

@@ -29,6 +29,7 @@ class DifferentItems:
         self._plan = plan
         self._layout = emitter.layout(depth)
         self._whole = different.others is not None
+        self._spacing = emitter.spacing
         self._decoded = emitter.writing.spelling == "any"
         self._body = self._item(emitter, different)
         most = plan.most
@@ -52,7 +53,7 @@ class DifferentItems:
         builder = self._builder
         end = builder.state()
         builder.final(end)
-        before = [builder.state() for _ in range(self._cap + 1)]
+        before = [self._blanks(builder.state()) for _ in range(self._cap + 1)]
         for count in range(self._cap + 1 if self._most is None else self._cap):
             inside = before[count]
             if not self._whole:
@@ -75,7 +76,7 @@ class DifferentItems:
             if closes:
                 builder.text(opened, b"]", end, CLOSE_KEY)
             return
-        opened = builder.text(0, b"[")
+        opened = self._blanks(builder.text(0, b"["))
         if closes:
             builder.text(opened, b"]", end)
         last = b'"'
@@ -83,11 +84,15 @@ class DifferentItems:
             inside, last = inside[:-1], inside[-1:]
         builder.text(builder.text(opened, inside), last, numbers[0], OPEN_KEY)
 
+    def _blanks(self, state: int) -> int:
+        """Numbers and words, which end where the comma comes, stand close to it."""
+        return state if self._whole else self._builder.blanks(state, self._spacing)
+
     def _follow(self, finals: list[int], count: int, before: list[int], end: int) -> None:
         """What may come behind an item that makes them `count`, from the states in which it can end."""
         builder, plan, layout = self._builder, self._plan, self._layout
         if not self._whole:
-            after = builder.state()
+            after = self._blanks(builder.state())
             for state in finals:
                 builder.edge(state, 0x22, 0x22, after, CLOSE_KEY)
             finals = [after]

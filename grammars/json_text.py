@@ -223,14 +223,16 @@ def spell(value: JsonValue, spacing: Spacing, depth: int = 0) -> str:
 
 
 class Layout:
-    """The blanks of one container at `depth`: after the opening, around ':' and ',', before the closing."""
+    """The blanks of one container at `depth`: after the opening, around ':' and ',', before the closing. None where
+    spacing is free."""
 
     def __init__(self, spacing: Spacing, depth: int) -> None:
         indented = spacing == "indented"
         self.inside = "\n" + "  " * (depth + 1) if indented else ""
         self.outside = "\n" + "  " * depth if indented else ""
-        self.colon = ":" if spacing == "compact" else ": "
-        self.comma = "," + self.inside if indented else ("," if spacing == "compact" else ", ")
+        tight = spacing in ("compact", "any")
+        self.colon = ":" if tight else ": "
+        self.comma = "," + self.inside if indented else ("," if tight else ", ")
 
 
 def depth_of(value: JsonValue) -> int:

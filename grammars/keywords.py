@@ -18,6 +18,7 @@ NOT_PATTERN = "\udfffpattern"
 NOT_INTEGER = "\udfffinteger"
 NOT_FORMAT = "\udfffformat"
 NOT_MULTIPLE = "\udfffmultipleOf"
+NOT_UNIQUE = "\udfffuniqueItems"  # true: some two items are equal
 # {"from": n, "schema": S}: some item at n or later fits S.
 SOME_ITEM = "\udfffitems"
 # {"except": names, "patterns": patterns, "only": pattern, "names": schema, "schema": S}: some property whose key is
@@ -25,7 +26,7 @@ SOME_ITEM = "\udfffitems"
 SOME_PROPERTY = "\udfffproperties"
 BRANCHES = support.names_of("branch")
 ASSERTIONS = support.names_of("assertion") | {
-    NOT_PATTERN, NOT_INTEGER, NOT_FORMAT, NOT_MULTIPLE, SOME_ITEM, SOME_PROPERTY}
+    NOT_PATTERN, NOT_INTEGER, NOT_FORMAT, NOT_MULTIPLE, NOT_UNIQUE, SOME_ITEM, SOME_PROPERTY}
 # These are rewritten before a schema is read as branches and assertions; where they still stand, they are refused.
 REFUSED = support.names_of("evaluated") | {"dependencies"}
 

@@ -46,13 +46,13 @@ class ListEmitter:
         builder, layout = self._builder, self._layout
         end = builder.state()
         builder.final(end)
-        opened = builder.text(0, b"[")
+        opened = self._blanks(builder.text(0, b"["))
         if 0 in machine.finals:
             builder.text(opened, b"]", end)
         # The first item has a place of its own: behind the bracket the list may close, behind a comma it may not.
         first = builder.text(opened, layout.inside.encode()) if layout.inside else opened
-        before = [builder.state() for _ in machine.arcs]
-        after = [builder.state() for _ in machine.arcs]
+        before = [self._blanks(builder.state()) for _ in machine.arcs]
+        after = [self._blanks(builder.state()) for _ in machine.arcs]
         for state, arcs in enumerate(machine.arcs):
             if state in machine.finals:
                 builder.text(after[state], layout.outside.encode() + b"]", end)
@@ -104,7 +104,7 @@ class ListEmitter:
     def _plain(self) -> Rule:
         builder, plan = self._builder, self._plan
         end = builder.state()
-        opened = builder.text(0, b"[")
+        opened = self._blanks(builder.text(0, b"["))
         if plan.least == 0:
             builder.text(opened, b"]", end)
         if plan.most != 0:
@@ -124,7 +124,7 @@ class ListEmitter:
         closing = layout.outside.encode() + b"]"
         comma = layout.comma.encode()
         for index in range(self._turn):
-            after = builder.state()
+            after = self._blanks(builder.state())
             builder.call(before, self._value(index), after)
             last = index == self._turn - 1
             if last and self._deferred:
@@ -132,10 +132,13 @@ class ListEmitter:
             elif index + 1 >= self._plan.least:
                 builder.text(after, closing, end)
             if not last:
-                before = builder.text(after, comma)
+                before = self._blanks(builder.text(after, comma))
             elif self._endless:
-                again = builder.text(after, comma, action=COUNT if self._counts else 0)
+                again = self._blanks(builder.text(after, comma, action=COUNT if self._counts else 0))
                 builder.call(again, self._value(self._turn), after)
+
+    def _blanks(self, state: int) -> int:
+        return self._builder.blanks(state, self._emitter.spacing)
 
     @property
     def _counts(self) -> bool:

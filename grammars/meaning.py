@@ -206,8 +206,10 @@ class Meaning:
             return _within(len(codes), shape.least_length, shape.most_length) and all(
                 one.accepts(codes) for one in self.text_shapes(shape))
         if isinstance(value, list):
-            different = shape.unique is None or len({identity(item) for item in value}) == len(value)
-            return different and _within(len(value), shape.least_items, shape.most_items) and all(
+            different = len({identity(item) for item in value}) == len(value)
+            if shape.repeated if different else shape.unique:
+                return False
+            return _within(len(value), shape.least_items, shape.most_items) and all(
                 self.admits(self.item(shape, i), item) for i, item in enumerate(value)) and all(
                 self._some_items(some, value) for some in shape.some_items)
         if isinstance(value, dict):

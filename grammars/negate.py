@@ -21,6 +21,7 @@ from .keywords import (
     NOT_INTEGER,
     NOT_MULTIPLE,
     NOT_PATTERN,
+    NOT_UNIQUE,
     REFUSED,
     SOME_ITEM,
     SOME_PROPERTY,
@@ -142,6 +143,9 @@ class _Negation:
             return [{"type": "string", NOT_FORMAT: value}]
         if keyword == "multipleOf":
             return [{"type": "number", NOT_MULTIPLE: value}]
+        if keyword in ("uniqueItems", NOT_UNIQUE):
+            opposite = NOT_UNIQUE if keyword == "uniqueItems" else "uniqueItems"
+            return [{"type": "array", opposite: True}] if value else []
         return None
 
     def _values(self, members: list[JsonValue]) -> list[Derived]:

@@ -62,7 +62,7 @@ class ObjectEmitter:
 
     def rule(self) -> Rule:
         builder = self._builder
-        opened = builder.text(0, b"{")
+        opened = self._blanks(builder.text(0, b"{"))
         if self._may_close(0, (0, 0)):
             builder.text(opened, b"}", self._end)
         inside = self._layout.inside.encode()
@@ -121,15 +121,15 @@ class ObjectEmitter:
         declared = place <= high
         free = self._free is not None and required is None
         if declared:
-            state = opened if opened is not None else builder.text(source, lead)
+            state = opened if opened is not None else self._blanks(builder.text(source, lead))
             state = builder.text(state, tail) if tail else state
             builder.edge(state, 0x22, 0x22, self._key(self._trie, place, high, count))
         if free and declared:
-            between = builder.state()
+            between = self._blanks(builder.state())
             builder.call(source, self._emitter.fixed(lead + tail), between)
             builder.edge(between, 0x22, 0x22, self._free_key(count), OPEN_KEY)
         elif free:
-            state = opened if opened is not None else builder.text(source, lead)
+            state = opened if opened is not None else self._blanks(builder.text(source, lead))
             state = builder.text(state, tail) if tail else state
             builder.edge(state, 0x22, 0x22, self._free_key(count), OPEN_KEY)
 
@@ -140,10 +140,13 @@ class ObjectEmitter:
             self._builder.text(state, self._layout.outside.encode() + b"}", self._end)
         self._keys(state, self._layout.comma.encode(), None, b"", place, count)
 
+    def _blanks(self, state: int) -> int:
+        return self._builder.blanks(state, self._emitter.spacing)
+
     def _after_state(self, place: int, count: _Tally) -> int:
         key = (place, count)
         if key not in self._after_states:
-            self._after_states[key] = self._builder.state()
+            self._after_states[key] = self._blanks(self._builder.state())
             self._after_queue.append(key)
         return self._after_states[key]
 
@@ -171,8 +174,8 @@ class ObjectEmitter:
         """The state after the key of property `index`."""
         key = (index, count)
         if key not in self._value_states:
-            state = self._value_states[key] = self._builder.state()
-            before = self._builder.text(state, self._layout.colon.encode())
+            state = self._value_states[key] = self._blanks(self._builder.state())
+            before = self._blanks(self._builder.text(state, self._layout.colon.encode()))
             self._values(before, self._members[index].value, self._members[index].witnesses, index + 1, count)
         return self._value_states[key]
 
@@ -213,8 +216,8 @@ class ObjectEmitter:
             if not value.possible:
                 continue
             if label not in ends:
-                ends[label] = builder.state()
-                before = builder.text(ends[label], self._layout.colon.encode())
+                ends[label] = self._blanks(builder.state())
+                before = self._blanks(builder.text(ends[label], self._layout.colon.encode()))
                 self._values(before, value, self._witnesses_of(label), len(self._members), count)
             builder.edge(numbers[state], 0x22, 0x22, ends[label], CLOSE_KEY)
         return start

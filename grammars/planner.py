@@ -19,7 +19,7 @@ from .numbers import number_text
 from .plan import ListPlan, Member, ObjectPlan, ValuePlan, Witnesses, find_possible, unsatisfiable
 from .shape import Places, Shape, SomeProperty
 from .strings import ANY_CHARACTERS, StringText, free_text, shaped_text, without
-from .unique import keep_apart
+from .unique import have_equal_items, keep_apart
 from .unordered import one_demand_each
 from .utf8 import json_string, json_string_freely
 
@@ -41,6 +41,7 @@ class Planner:
         self._plans: dict[tuple[Places, ...], ValuePlan] = {}
         self._lists: dict[Places, ListPlan] = {}
         self._unique: list[tuple[ListPlan, Places]] = []
+        self._repeated: list[tuple[ListPlan, str]] = []
         self._texts: dict[tuple[object, ...], StringText | None] = {}
         self._objects: dict[Places, list[ObjectPlan]] = {}
         self._queue: list[tuple[tuple[Places, ...], ValuePlan]] = []
@@ -66,6 +67,8 @@ class Planner:
                 self._fill(plan, leaf)
         for one, rest in self._unique:
             keep_apart(one, rest, self._meaning, self._meter, self._writing)
+        for one, pointer in self._repeated:
+            have_equal_items(one, pointer)
         find_possible([plan for _, plan in self._queue])
         if not root.possible:
             raise unsatisfiable(root)
@@ -126,6 +129,8 @@ class Planner:
         if shape.some_items:
             if unique is not None:
                 raise refuse("uniqueItems", unique, "is not enforced beside contains")
+            if shape.repeated is not None:
+                raise refuse("uniqueItems", shape.repeated, "is not negated (not, oneOf, if) beside contains")
             counter = ItemCounter(shape.some_items, prefix, shape.least_items, shape.most_items,
                                   lambda index: self._meaning.item(shape, index), self._meaning.negated,
                                   lambda places: self.plan(places, shape.pointer))
@@ -139,6 +144,8 @@ class Planner:
         )
         if unique is not None:
             self._unique.append((plan, rest))
+        if shape.repeated is not None:
+            self._repeated.append((plan, shape.repeated))
         return plan
 
     # One object

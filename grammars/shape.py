@@ -9,7 +9,7 @@ from typing import Any
 from .document import Document, pointer_of
 from .errors import ConstraintTooLarge
 from .json_text import JsonValue, identity
-from .keywords import NOT_FORMAT, NOT_INTEGER, NOT_MULTIPLE, NOT_PATTERN, SOME_ITEM, SOME_PROPERTY
+from .keywords import NOT_FORMAT, NOT_INTEGER, NOT_MULTIPLE, NOT_PATTERN, NOT_UNIQUE, SOME_ITEM, SOME_PROPERTY
 from .numbers import NumberSpec
 
 _MOST_LEAST = 1 << 24  # lengths and counts that may be asked for; far more than any context holds
@@ -85,6 +85,7 @@ class Shape:
     least_items: int = 0
     most_items: int | None = None
     unique: str | None = None  # the pointer of uniqueItems, where it is true
+    repeated: str | None = None  # the pointer of uniqueItems, where some two items must be equal
     some_items: list[SomeItems] = field(default_factory=list)
     objects: list[ObjectPart] = field(default_factory=list)
     required: list[str] = field(default_factory=list)
@@ -101,6 +102,8 @@ def shape_of(document: Document, bases: Places, pointer: str) -> Shape:
         schema = document.schema(place)
         if isinstance(schema, dict):
             _add(shape, document, place, schema)
+    if shape.repeated is not None and (shape.unique is not None or shape.most_items in (0, 1)):
+        shape.kinds.discard("array")
     return shape
 
 
@@ -182,6 +185,8 @@ def _add_list(shape: Shape, document: Document, place: str, schema: dict[str, Js
         schema, "Items", pointer_of(place), shape.least_items, shape.most_items)
     if schema.get("uniqueItems") is True:
         shape.unique = f"{pointer_of(place)}/uniqueItems"
+    if NOT_UNIQUE in schema:
+        shape.repeated = f"{pointer_of(place)}/uniqueItems"
     _add_some_items(shape, document, place, schema)
     prefix = schema.get("prefixItems")
     if prefix is not None or "items" in schema:

@@ -22,6 +22,8 @@ from .shape import Places
 
 # A state for each set of written values.
 _FEW = 6
+# Items are counted up to here, where some two must be equal.
+_COUNTED = 64
 # Values of a finite set are counted up to here.
 _MANY = 4_096
 
@@ -39,13 +41,11 @@ def keep_apart(plan: ListPlan, rest: Places, meaning: Meaning, meter: Meter, wri
     if not plan.prefix and _scalars_only(plan.rest):
         _different(plan, rest, meaning, meter)
         return
-    listed = [_values(value) for value in plan.prefix]
-    finite = [*listed, values if plan.most is None or plan.most > len(listed) else []]
-    known = {identity(value) for options in finite for value in options or ()}
-    if any(options is None for options in finite) or len(known) > _FEW:
+    finite = _finite(plan)
+    if finite is None:
         raise refuse("uniqueItems", pointer,
                      f"is enforced only for scalars without prefixItems, and for others of at most {_FEW} values")
-    plan.machine = _machine(plan, [options or [] for options in finite])
+    plan.machine = _machine(plan, finite)
 
 
 def _values(plan: ValuePlan) -> list[JsonValue] | None:
@@ -113,22 +113,48 @@ def _count(dfa: Dfa) -> int | None:
     return None if words is None else len(words)
 
 
-def _machine(plan: ListPlan, finite: list[list[JsonValue]]) -> ItemMachine:
-    """finite: the values of each position; those of the last are the values of all later ones."""
+def have_equal_items(plan: ListPlan, pointer: str) -> None:
+    """Make some two items of a list equal. pointer: of uniqueItems. Raises UnsupportedKeyword."""
+    finite = _finite(plan)
+    if finite is None or max(plan.least, plan.most or 0) > _COUNTED:
+        raise refuse("uniqueItems", pointer, "is negated (not, oneOf, if) only for lists whose items have at most "
+                                             f"{_FEW} values, with bounds up to {_COUNTED}")
+    plan.machine = _machine(plan, finite, repeating=True)
+
+
+def _finite(plan: ListPlan) -> list[list[JsonValue]] | None:
+    """The values of each position, those of the last being the values of all later ones; None when they are many."""
+    listed = [_values(value) for value in plan.prefix]
+    more = plan.most is None or plan.most > len(listed)
+    finite = [options or [] for options in listed] + [(_values(plan.rest) or []) if more else []]
+    known = {identity(value) for options in finite for value in options}
+    unknown = None in listed or (more and _values(plan.rest) is None)
+    return None if unknown or len(known) > _FEW else finite
+
+
+# How many items a list has so far, up to where that matters; those written; whether some two were equal.
+_Written = tuple[int, frozenset[object], bool]
+
+
+def _machine(plan: ListPlan, finite: list[list[JsonValue]], *, repeating: bool = False) -> ItemMachine:
+    """Lists of different items, or, repeating, lists in which some two are equal. finite: as _finite gives it."""
     last = len(finite) - 1
-    start: tuple[int, frozenset[object]] = (0, frozenset())
+    cap = max(last, plan.least, plan.most or 0)
+    start: _Written = (0, frozenset(), not repeating)
     numbers = {start: 0}
     arcs: list[list[tuple[ValuePlan, int]]] = []
     finals: set[int] = set()
     for state in (order := [start]):  # grows while it runs
-        index, written = state
-        if len(written) >= plan.least:
+        count, written, fits = state
+        if fits and count >= plan.least:
             finals.add(len(arcs))
         out: list[tuple[ValuePlan, int]] = []
-        for value in finite[index] if plan.most is None or len(written) < plan.most else ():
-            if identity(value) in written:
+        for value in finite[min(count, last)] if plan.most is None or count < plan.most else ():
+            known = identity(value) in written
+            if known and not repeating:
                 continue
-            follower = (min(index + 1, last), written | {identity(value)})
+            kept = frozenset() if repeating and (fits or known) else written | {identity(value)}
+            follower = (min(count + 1, cap), kept, fits or known)
             if follower not in numbers:
                 numbers[follower] = len(order)
                 order.append(follower)

@@ -33,12 +33,12 @@ class UnorderedEmitter:
         self._depth = depth
         self._builder = RuleBuilder(f"object at {plan.pointer}", plan.pointer, emitter.meter)
         self._members = [member for member in plan.members if member.value.possible]
-        self._after = self._builder.state()
+        self._after = self._blanks(self._builder.state())
 
     def rule(self) -> Rule:
         builder, plan, layout = self._builder, self._plan, self._emitter.layout(self._depth)
         end = builder.state()
-        opened = builder.text(0, b"{")
+        opened = self._blanks(builder.text(0, b"{"))
         required = tuple(member.required for member in self._members)
         if not (plan.least or any(required) or plan.demands):
             builder.text(opened, b"}", end)
@@ -46,7 +46,7 @@ class UnorderedEmitter:
         before = builder.text(opened, layout.inside.encode()) if layout.inside else opened
         builder.edge(before, 0x22, 0x22, key, OPEN_KEY)
         builder.text(self._after, layout.outside.encode() + b"}", end)
-        again = builder.text(self._after, layout.comma.encode())
+        again = self._blanks(builder.text(self._after, layout.comma.encode()))
         builder.edge(again, 0x22, 0x22, key, OPEN_KEY)
         free = plan.free if any(value.possible for value in plan.free_values) else None
         self._keys(key, free)
@@ -82,11 +82,14 @@ class UnorderedEmitter:
             return Dfa(rows, frozenset(trie.leaves)), {state: (index, -1) for state, index in trie.leaves.items()}
         return _keyed(trie, free, self._plan.labels, meter)
 
+    def _blanks(self, state: int) -> int:
+        return self._builder.blanks(state, self._emitter.spacing)
+
     def _value(self, value: ValuePlan, witnesses: Witnesses) -> int:
         """The state after a key. witnesses: the value where it meets the demand of the object."""
         builder = self._builder
-        state = builder.state()
-        before = builder.text(state, self._emitter.layout(self._depth).colon.encode())
+        state = self._blanks(builder.state())
+        before = self._blanks(builder.text(state, self._emitter.layout(self._depth).colon.encode()))
         for action, plan in ((WRITTEN, value), *((MEET, plan) for plan in witnesses.values() if plan.possible)):
             builder.call(before, self._emitter.value(plan, self._depth + 1), self._after, action)
         return state

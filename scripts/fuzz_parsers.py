@@ -84,7 +84,7 @@ class Target:
         if kind == "json_schema":
             way = zlib.crc32(text.encode("utf-8", "surrogatepass"))
             order, spelling = (("schema", "one"), ("any", "one"), ("any", "any"))[way % 3]
-            return JsonSchema(text, spacing=("compact", "spaced", "indented")[way // 3 % 3], order=order,
+            return JsonSchema(text, spacing=("compact", "spaced", "indented", "any")[way // 3 % 4], order=order,
                               spelling=spelling, format=("assertion", "annotation")[way // 9 % 2])
         return {"regex": Regex, "lark": Lark, "gbnf": Gbnf}[kind](text)
 

@@ -147,7 +147,9 @@ def grammar_check(
     ] = None,
     schema: Annotated[Path | None, typer.Option(help="Check samples against this schema.", exists=True)] = None,
     tokenizer: Annotated[Path | None, typer.Option(help="A tokenizer.json; default: bytes.", exists=True)] = None,
-    spacing: Annotated[Literal["compact", "spaced", "indented"], typer.Option(help="With --schema.")] = "compact",
+    spacing: Annotated[
+        Literal["compact", "spaced", "indented", "any"], typer.Option(help="With --schema.")
+    ] = "compact",
     order: Annotated[Literal["schema", "any"], typer.Option(help="Of keys, with --schema.")] = "schema",
     formats: Annotated[
         Literal["assertion", "annotation"], typer.Option("--format", help="Whether formats hold, with --schema.")

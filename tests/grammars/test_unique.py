@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from itertools import product
 from random import Random
 from typing import Any
 
@@ -73,6 +74,47 @@ def test_more_items_than_there_are_values_are_refused(items: Any, least: int, en
     with pytest.raises(Unsatisfiable):
         compile_constraint(JsonSchema(json.dumps({**UNIQUE, "items": items, "minItems": least})), PATIENT)
     assert compile_constraint(JsonSchema(json.dumps({**UNIQUE, "items": items, "minItems": enough})), PATIENT)
+
+
+FEW = st.sampled_from([{"enum": [1, 2]}, {"type": "boolean"}, {"enum": ["a", [1], {"b": 1}]}, {"const": 0}])
+ONES = [1, 2, True, False, "a", [1], {"b": 1}, 0]
+LISTS = [list(items) for count in range(4) for items in product(ONES, repeat=count)]
+
+
+@settings(max_examples=15, deadline=None)
+@given(st.fixed_dictionaries({"type": st.just("array"), "items": FEW}, optional={
+    "minItems": st.integers(0, 3), "maxItems": st.integers(0, 3),
+    "prefixItems": st.lists(FEW, min_size=1, max_size=2)}),
+    st.sampled_from(["not", "oneOf"]), st.sampled_from(["one", "any"]))
+def test_lists_with_equal_items_are_what_uniqueness_excludes(
+        schema: dict[str, Any], way: str, spelling: Spelling) -> None:
+    unique: dict[str, Any] = {"uniqueItems": True}
+    schema = {**schema, **({"not": unique} if way == "not" else {"oneOf": [unique, {"maxItems": 1}]})}
+    try:
+        naive = Naive(compile_constraint(JsonSchema(json.dumps(schema), order="any", spelling=spelling), PATIENT))
+    except Unsatisfiable:
+        assert not any(Draft202012Validator(schema).is_valid(one) for one in LISTS)
+        return
+    for one in LISTS:
+        written = json.dumps(one, separators=(",", ":"))
+        assert naive.accepts(written) == Draft202012Validator(schema).is_valid(one), (schema, one)
+
+
+@pytest.mark.parametrize("schema", [
+    {"anyOf": [{**UNIQUE, "items": INTEGER}, {**UNIQUE, "items": INTEGER, "not": {"uniqueItems": True}}]},
+    {**UNIQUE, "items": INTEGER, "oneOf": [{"uniqueItems": True, "minItems": 2}, {"maxItems": 1}]},
+    {"not": {"uniqueItems": False}, "type": ["string", "array"]},
+    {"type": "array", "items": INTEGER, "not": {"not": {"uniqueItems": True}}},
+])
+def test_what_is_unique_already_needs_no_negation(schema: dict[str, Any]) -> None:
+    try:
+        naive = Naive(compile_constraint(JsonSchema(json.dumps(schema)), PATIENT))
+    except Unsatisfiable:
+        assert schema["not"] == {"uniqueItems": False}
+        return
+    for one in ([], [1], [1, 2], [1, 1], ["a", "b"], ["a", "a"], ["abcd", "a"], [[], []]):
+        written = json.dumps(one, separators=(",", ":"))
+        assert naive.accepts(written) == Draft202012Validator(schema).is_valid(one), (schema, one)
 
 
 LETTERS = b'{}[]",-.\\abx0123456789eflnrstu'
