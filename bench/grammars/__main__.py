@@ -1,6 +1,7 @@
-"""Our grammar engine and its peers, side by side on the same schemas: writes bench/results/grammars.json.
+"""Our grammar engine and its peers, side by side on the same schemas: writes bench/results/NAME.json.
 
     python -m bench.grammars HARNESS TOKENIZER.json [--peers PYTHON] [--limit N] [--budget SECONDS] [--reuse FOLDER]
+        [--name NAME]
 
 HARNESS: a folder with bench.py, the harness of grammar engines, which runs each engine in a process of its own and
 kills cases that hang. PYTHON: the interpreter that has llguidance and xgrammar; without it ours runs alone. Times are
@@ -53,6 +54,11 @@ def contained_rows(options: argparse.Namespace) -> list[Row]:
             for name, share in (("p50", 50), ("p99", 99))]
 
 
+def _package(tokenizer: Path) -> str:
+    """What a tokenizer's file belongs to, without where it lies."""
+    return next((part for part in reversed(tokenizer.parts) if "tokenizer-" in part), tokenizer.parent.name)
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("harness", type=Path)
@@ -61,6 +67,7 @@ def main() -> None:
     parser.add_argument("--limit", type=int, default=0, help="an even thinning to so many cases; 0: all")
     parser.add_argument("--budget", type=float, default=3600, help="seconds for each engine")
     parser.add_argument("--reuse", type=Path, help="keep the harness's files here, and use those that are there")
+    parser.add_argument("--name", default="grammars", help="of the result: one for each vocabulary")
     options = parser.parse_args()
     options.harness, options.tokenizer = options.harness.resolve(), options.tokenizer.resolve()
     with tempfile.TemporaryDirectory() as scratch:
@@ -69,14 +76,16 @@ def main() -> None:
         runs = {label: run_engine(options, label, folder) for label in (OURS, *(PEERS if options.peers else ()))}
     rows = [*rows_of(runs), *contained_rows(options)]
     record = {
-        "name": "grammars", "device": f"{cpu_name()}, one thread",
+        "name": options.name, "device": f"{cpu_name()}, one thread",
         "versions": {"python": platform.python_version(), **{label: run.version for label, run in runs.items()}},
         "commit": commit(), "date": time.strftime("%Y-%m-%d"),
-        "command": f"python -m bench.grammars HARNESS {options.tokenizer.parts[-3]}/tokenizer.json"
-                   f"{' --peers PYTHON' if options.peers else ''} --limit {options.limit} --budget {options.budget:g}",
+        "command": f"python -m bench.grammars HARNESS {_package(options.tokenizer)}/tokenizer.json"
+                   f"{' --peers PYTHON' if options.peers else ''} --limit {options.limit} --budget {options.budget:g}"
+                   f"{'' if options.name == 'grammars' else f' --name {options.name}'}",
         "rows": [asdict(row) for row in rows],
     }
-    (RESULTS / "grammars.json").write_text(json.dumps(record, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
+    text = json.dumps(record, indent=1, ensure_ascii=False) + "\n"
+    (RESULTS / f"{options.name}.json").write_text(text, encoding="utf-8")
     print(f"{'':<50}" + "".join(f"{label:>12}" for label in runs) + f"{'must':>10}")
     print("\n".join(row.line() for row in rows))
 

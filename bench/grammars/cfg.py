@@ -25,7 +25,7 @@ from espalier.grammars.rows import MaskTable
 from espalier.grammars.vocabulary import Vocabulary
 
 from ..report import Measure, save
-from .mask_times import byte_level_vocabulary
+from .vocabulary import file_vocabulary
 
 DIALECTS = {"ebnf": Gbnf, "lark": Lark}
 
@@ -76,7 +76,7 @@ def measure(name: str, source: str, dialect: str, tests: list[Any], vocabulary: 
 
 
 def main(arguments: list[str]) -> None:
-    vocabulary = byte_level_vocabulary(arguments[0])
+    vocabulary = file_vocabulary(arguments[0])
     rows: list[Measure] = []
     for path in map(Path, arguments[1:]):
         case = json.loads(path.read_text(encoding="utf-8"))

@@ -24,8 +24,8 @@ from espalier.grammars.ir import Grammar
 from espalier.grammars.rows import MaskTable
 from espalier.runtime.compile_process import CompileProcess
 
-from .mask_times import byte_level_vocabulary
 from .table import ARTIFICIAL
+from .vocabulary import file_vocabulary
 
 
 def schemas(harness: Path, limit: int) -> list[Constraint]:
@@ -39,7 +39,7 @@ def schemas(harness: Path, limit: int) -> list[Constraint]:
 
 def first_masks(harness: Path, tokenizer: Path, limit: int = 0) -> list[float]:
     """Milliseconds for each schema that is accepted."""
-    vocabulary, taken = byte_level_vocabulary(str(tokenizer)), []
+    vocabulary, taken = file_vocabulary(tokenizer), []
     table, decoder = MaskTable(vocabulary.size), msgspec.msgpack.Decoder(Grammar)
     with closing(CompileProcess()) as pool:
         pool.compile(AnyObject())

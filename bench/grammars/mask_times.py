@@ -2,8 +2,9 @@
 
     python -m bench.grammars.mask_times TOKENIZER.json [SCHEMA.json TEXT.json...]
 
-TOKENIZER.json: of a byte-level BPE. Without a schema: a record extraction with strings, an enum, numbers, a list and
-free keys. Prints microseconds: every mask from cold (first pass) and warm (second pass), accepting, and the slowest.
+TOKENIZER.json: byte-level or with byte fallback. Without a schema: a record extraction with strings, an enum, numbers,
+a list and free keys. Prints microseconds: every mask from cold (first pass) and warm (second pass), accepting, and the
+slowest.
 """
 
 from __future__ import annotations
@@ -15,13 +16,13 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from tokenizers import Tokenizer
 
 from espalier.grammars.compile import compile_constraint
 from espalier.grammars.compiled import CompiledGrammar
 from espalier.grammars.constraint import JsonSchema
 from espalier.grammars.rows import MaskTable
-from espalier.grammars.vocabulary import Vocabulary
+
+from .vocabulary import file_vocabulary
 
 SCHEMA = {
     "type": "object", "additionalProperties": False, "required": ["name", "kind", "age", "tags"],
@@ -38,21 +39,6 @@ SCHEMA = {
 RECORD = {"name": "Zoë Quinn-Parker", "summary": "Keeps bees on the roof of the old town hall; sells honey on Sundays.",
           "kind": "person", "age": 43, "score": 0.75, "tags": ["bees", "honey", "market"],
           "extra": {"street": "Mill Lane", "city": "Leeds"}}
-
-
-def byte_level_vocabulary(path: str) -> Vocabulary:
-    """The vocabulary of a tokenizer.json whose tokens are spelled in the byte-level alphabet."""
-    tokenizer = Tokenizer.from_file(path)
-    plain = [*range(33, 127), *range(161, 173), *range(174, 256)]
-    letters = {chr(b): b for b in plain}
-    letters |= {chr(256 + k): b for k, b in enumerate(b for b in range(256) if b not in plain)}
-    special = {i for i, token in tokenizer.get_added_tokens_decoder().items() if token.special}
-    tokens = [b""] * tokenizer.get_vocab_size()
-    for text, i in tokenizer.get_vocab().items():
-        tokens[i] = b"" if i in special else bytes(letters[c] for c in text)
-    stop = sorted(special)[:1]
-    return Vocabulary(tokens, special=special, stop=stop,
-                      encode=lambda text: list(tokenizer.encode(text, add_special_tokens=False).ids))
 
 
 def replay(grammar: CompiledGrammar, ids: list[int], forcing: bool) -> tuple[list[float], list[float]]:
@@ -78,7 +64,7 @@ def _line(name: str, times: list[float]) -> str:
 
 def main(arguments: list[str]) -> None:
     start = time.perf_counter()
-    vocabulary = byte_level_vocabulary(arguments[0])
+    vocabulary = file_vocabulary(arguments[0])
     print(f"vocabulary of {vocabulary.size}: {time.perf_counter() - start:.2f} s with its file")
     schema: Any = json.loads(Path(arguments[1]).read_text()) if len(arguments) > 1 else SCHEMA
     records = [json.loads(Path(p).read_text()) for p in arguments[2:]] or [RECORD]

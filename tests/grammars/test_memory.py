@@ -100,6 +100,7 @@ def test_a_hundred_schemas_leave_memory_flat() -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.timeout(3600)
 def test_ten_thousand_schemas_through_the_contained_compile_leave_memory_flat() -> None:
     decoder = msgspec.msgpack.Decoder(Grammar)
     with closing(CompileProcess(workers=1)) as pool:
