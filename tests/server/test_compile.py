@@ -5,16 +5,19 @@ from __future__ import annotations
 import json
 import os
 import signal
+import threading
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing, contextmanager
 
 import httpx
 import psutil
+import pytest
 
-from espalier.grammars.constraint import AnyObject
+from espalier.grammars.constraint import AnyObject, Constraint
 from espalier.grammars.limits import Limits
-from espalier.runtime.compile_process import CompileProcess
+from espalier.runtime.compile_process import MEMORY_BYTES, CompileProcess
+from espalier.runtime.loading import compile_grammar
 
 from .live import LiveServer, eventually
 from .scripted import scripted_server
@@ -69,3 +72,56 @@ def test_a_hostile_schema_is_refused_at_the_deadline() -> None:
         assert refusal(reply) == REFUSAL
         assert "longer than 1 seconds" in reply.json()["error"]["message"]
         assert answer(ask(running, {"const": 1})) == 1
+
+
+def nested(levels: int) -> object:
+    """A schema of so many levels of subschema."""
+    schema: object = {"type": "null"}
+    for _ in range(levels):
+        schema = {"type": "object", "additionalProperties": False, "properties": {"a": schema}}
+    return schema
+
+
+BUDGETS = [
+    ("bytes", Limits(source_bytes=3_000), MEMORY_BYTES, {"enum": ["x" * 3_000]}, "longer than 3000 bytes"),
+    ("depth", Limits(depth=400), MEMORY_BYTES, nested(250), "deeper than 400"),
+    ("states", Limits(states=3_000), MEMORY_BYTES, HOSTILE, "more than 3000 automaton states"),
+    ("seconds", Limits(states=1 << 40, seconds=0.5), MEMORY_BYTES, HOSTILE, "longer than 0.5 seconds"),
+    ("memory", PATIENT, 160 << 20, HOSTILE, "160 MiB"),
+]
+
+
+@pytest.mark.parametrize(("limits", "memory", "schema", "words"), [row[1:] for row in BUDGETS],
+                         ids=[row[0] for row in BUDGETS])
+def test_a_budget_that_is_passed_is_a_refusal_that_names_it(
+        limits: Limits, memory: int, schema: object, words: str) -> None:
+    with closing(CompileProcess(workers=1, limits=limits, memory=memory, deadline=100.0)) as pool, \
+            scripted_server({"hi": "null"}, compile=pool.compile) as (running, _):
+        reply = ask(running, schema)
+        status, code, place = refusal(reply)
+        assert (status, code) == REFUSAL[:2]
+        assert place.startswith(REFUSAL[2])
+        assert words in reply.json()["error"]["message"]
+        assert answer(ask(running, {"type": "null"})) is None
+
+
+def test_256_levels_of_schema_are_compiled() -> None:
+    with closing(CompileProcess(workers=1)) as pool, scripted_server({"hi": "{}"}, compile=pool.compile) as (it, _):
+        assert answer(ask(it, nested(256))) == {}
+
+
+def test_the_same_schema_from_many_at_once_is_compiled_once() -> None:
+    asked: list[Constraint] = []
+    release = threading.Event()
+
+    def compiling(constraint: Constraint) -> bytes:
+        asked.append(constraint)
+        release.wait(30)
+        return compile_grammar(constraint)
+
+    with scripted_server({"hi": "7"}, compile=compiling) as (running, runtime), ThreadPoolExecutor(8) as threads:
+        replies = [threads.submit(ask, running, {"type": "integer", "maximum": 9}) for _ in range(8)]
+        assert eventually(lambda: sum(len(job._done_callbacks) for job in runtime._compiler._open.values()) == 8)
+        release.set()
+        assert [answer(reply.result()) for reply in replies] == [7] * 8
+        assert len(asked) == 1
