@@ -43,6 +43,8 @@ $(VENV)/bin/python:
 
 $(VENV)/.run: $(VENV)/bin/python pyproject.toml constraints.txt
 	$(RUN) -m pip install --disable-pip-version-check -q -e . -c constraints.txt $(PIP_ARGS)
+	@echo 'Compiling the grammar engine for this machine, once: up to a minute.'
+	$(VENV)/bin/espalier prepare
 	touch $@
 
 $(VENV)/.test: $(VENV)/.run

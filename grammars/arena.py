@@ -6,11 +6,26 @@ All three are hash-consed, so equal continuations have equal numbers. What a wal
 
 from __future__ import annotations
 
+from typing import Any, NamedTuple
+
 import numpy as np
 from numba import types
 
+from .context import (
+    ARENA,
+    CONTEXT_TYPE,
+    Context,
+    costs_of,
+    counts_of,
+    node_slots_of,
+    nodes_of,
+    pair_slots_of,
+    pairs_of,
+    set_slots_of,
+    sets_of,
+)
 from .errors import ConstraintTooLarge
-from .jit import kernel
+from .jit import entry, inner
 
 NODES, KEYS, SETS, FULL = 0, 1, 2, 3  # slots of `counts`
 PARENT, RETURN, REGISTER, DEPTH, USED = 0, 1, 2, 3, 4  # columns of `nodes`
@@ -19,23 +34,22 @@ STARTS, SPENT, FOUND, AMOUNT, MET, DECLARED, KIND_OF, NEXT_COST = 2, 3, 4, 5, 6,
 
 _table = types.int32[:, ::1]
 _slots = types.int32[::1]
-ARENA_TYPE = types.Tuple((_table, types.int64[::1], _slots, _table, _slots, _table, _slots, types.int64[::1]))  # type: ignore[no-untyped-call]
 _i8 = types.int64
 
 
-@kernel(_i8(_i8, _i8, _i8))
+@inner(_i8(_i8, _i8, _i8))
 def _hash(a, b, c):  # type: ignore[no-untyped-def]
     h = (a * 0x9E3779B1 + b * 0x85EBCA77 + c * 0xC2B2AE3D) & 0x7FFFFFFFFFFF
     return h ^ (h >> 15) ^ (h >> 29)
 
 
-@kernel(_i8(ARENA_TYPE, _i8, _i8, _i8, _i8, _i8))
-def intern_node(arena, parent, state, register, cost, used):  # type: ignore[no-untyped-def]
+@inner(_i8(CONTEXT_TYPE, _i8, _i8, _i8, _i8, _i8))
+def intern_node(context, parent, state, register, cost, used):  # type: ignore[no-untyped-def]
     """The node of a frame that goes on in `state` with `register` over `parent`; 0 when the arena is full.
 
     cost: bytes that the frame needs after the return. used: the frame, or one below, has free keys written.
     """
-    nodes, costs, slots, counts = arena[0], arena[1], arena[2], arena[7]
+    nodes, costs, slots, counts = nodes_of(context), costs_of(context), node_slots_of(context), counts_of(context)
     mask = slots.size - 1
     at = _hash(parent, state, register) & mask
     while slots[at] != 0:
@@ -58,7 +72,7 @@ def intern_node(arena, parent, state, register, cost, used):  # type: ignore[no-
     return _i8(node)
 
 
-@kernel(_i8(_table, _slots, _i8, _i8))
+@inner(_i8(_table, _slots, _i8, _i8))
 def find_pair(table, slots, first, second):  # type: ignore[no-untyped-def]
     """The number of (first, second) in a table of pairs, or 0."""
     mask = slots.size - 1
@@ -71,17 +85,17 @@ def find_pair(table, slots, first, second):  # type: ignore[no-untyped-def]
     return _i8(0)
 
 
-@kernel(_i8(ARENA_TYPE, _i8, _i8, _i8))
-def intern_pair(arena, which, first, second):  # type: ignore[no-untyped-def]
+@inner(_i8(CONTEXT_TYPE, _i8, _i8, _i8))
+def intern_pair(context, which, first, second):  # type: ignore[no-untyped-def]
     """The number of a key (parent key, byte) or of a set (parent set, key); 0 when the arena is full.
 
     The third column of a key: its length. What is remembered of a set is -1 before.
     """
-    counts = arena[7]
+    counts = counts_of(context)
     if which == KEYS:
-        table, slots = arena[3], arena[4]
+        table, slots = pairs_of(context), pair_slots_of(context)
     else:
-        table, slots = arena[5], arena[6]
+        table, slots = sets_of(context), set_slots_of(context)
     mask = slots.size - 1
     at = _hash(first, second, 7) & mask
     while slots[at] != 0:
@@ -105,7 +119,7 @@ def intern_pair(arena, which, first, second):  # type: ignore[no-untyped-def]
     return _i8(k)
 
 
-@kernel(types.void(_table, _slots, _i8, _i8, _i8))
+@inner(types.void(_table, _slots, _i8, _i8, _i8))
 def _forget(table, slots, low, high, width):  # type: ignore[no-untyped-def]
     """Frees the slots of [low, high). Last in, first out: so no probe chain is broken."""
     mask = slots.size - 1
@@ -117,71 +131,20 @@ def _forget(table, slots, low, high, width):  # type: ignore[no-untyped-def]
         slots[at] = 0
 
 
-@kernel(types.void(ARENA_TYPE, _i8, _i8, _i8))
-def undo(arena, nodes, keys, sets):  # type: ignore[no-untyped-def]
+@entry(types.void(CONTEXT_TYPE, _i8, _i8, _i8))
+def undo(context, nodes, keys, sets):  # type: ignore[no-untyped-def]
     """Takes back everything interned since the counts were (nodes, keys, sets)."""
-    counts = arena[7]
-    _forget(arena[0], arena[2], nodes, counts[NODES], 3)
-    _forget(arena[3], arena[4], keys, counts[KEYS], 2)
-    _forget(arena[5], arena[6], sets, counts[SETS], 2)
+    counts = counts_of(context)
+    _forget(nodes_of(context), node_slots_of(context), nodes, counts[NODES], 3)
+    _forget(pairs_of(context), pair_slots_of(context), keys, counts[KEYS], 2)
+    _forget(sets_of(context), set_slots_of(context), sets, counts[SETS], 2)
     counts[NODES] = nodes
     counts[KEYS] = keys
     counts[SETS] = sets
     counts[FULL] = 0
 
 
-class Arena:
-    """The arrays, `kernel`, that the compiled code reads and grows into. Doubles when full, up to `limit` nodes."""
-
-    def __init__(self, limit: int, first: int = 1 << 10) -> None:
-        self._limit = limit
-        self._first = first
-        self.clear()
-
-    def clear(self) -> None:
-        """Forgets everything. Legal only when no configuration lives."""
-        size = min(self._first, self._limit)
-        counts = np.array([1, 2, 1, 0], np.int64)  # key 1 is the empty key
-        self.kernel = (*self._nodes(size), *self._pairs(size), *self._pairs(size, NEXT_COST + 1), counts)
-        self.kernel[3][1] = (0, 0, 0)
-
-    @staticmethod
-    def _nodes(size: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        return np.zeros((size, 5), np.int32), np.zeros(size, np.int64), np.zeros(4 * size, np.int32)
-
-    @staticmethod
-    def _pairs(size: int, columns: int = 3) -> tuple[np.ndarray, np.ndarray]:
-        return np.zeros((size, columns), np.int32), np.zeros(4 * size, np.int32)
-
-    def mark(self) -> tuple[int, int, int]:
-        """Where the arena stands, for `undo_to`."""
-        counts = self.kernel[7]
-        return int(counts[NODES]), int(counts[KEYS]), int(counts[SETS])
-
-    def undo_to(self, mark: tuple[int, int, int]) -> None:
-        undo(self.kernel, *mark)
-
-    def grow(self) -> None:
-        """Doubles every table. Raises ConstraintTooLarge at the limit."""
-        nodes, costs, _, keys, _, sets, _, counts = self.kernel
-        size = 2 * nodes.shape[0]
-        if size > self._limit:
-            raise ConstraintTooLarge(f"the text so far needs more than {self._limit} stack nodes or keys",
-                                     keyword="stack", fix="Nest less deeply, or write fewer distinct keys.")
-        mark = self.mark()
-        new_nodes, new_costs, slots = self._nodes(size)
-        new_nodes[: nodes.shape[0]], new_costs[: costs.shape[0]] = nodes, costs
-        new_keys, key_slots = self._pairs(size)
-        new_keys[: keys.shape[0]] = keys
-        new_sets, set_slots = self._pairs(size, NEXT_COST + 1)
-        new_sets[: sets.shape[0]] = sets
-        counts = counts.copy()
-        counts[FULL] = 0
-        self.kernel = (new_nodes, new_costs, slots, new_keys, key_slots, new_sets, set_slots, counts)
-        _rehash(self.kernel, *mark)
-
-
-@kernel(types.void(_table, _slots, _i8, _i8, _i8))
+@inner(types.void(_table, _slots, _i8, _i8, _i8))
 def _remember(table, slots, low, high, width):  # type: ignore[no-untyped-def]
     mask = slots.size - 1
     for k in range(low, high):
@@ -192,8 +155,65 @@ def _remember(table, slots, low, high, width):  # type: ignore[no-untyped-def]
         slots[at] = k
 
 
-@kernel(types.void(ARENA_TYPE, _i8, _i8, _i8))
-def _rehash(arena, nodes, keys, sets):  # type: ignore[no-untyped-def]
-    _remember(arena[0], arena[2], 1, nodes, 3)
-    _remember(arena[3], arena[4], 2, keys, 2)
-    _remember(arena[5], arena[6], 1, sets, 2)
+@entry(types.void(CONTEXT_TYPE, _i8, _i8, _i8))
+def _rehash(context, nodes, keys, sets):  # type: ignore[no-untyped-def]
+    _remember(nodes_of(context), node_slots_of(context), 1, nodes, 3)
+    _remember(pairs_of(context), pair_slots_of(context), 2, keys, 2)
+    _remember(sets_of(context), set_slots_of(context), 1, sets, 2)
+
+
+class Arrays(NamedTuple):
+    """nodes, pairs (the keys), sets: rows by number, their columns as named above; *_slots: hash tables of the numbers.
+    costs: by node, bytes to acceptance from there on. counts: how many there are of each, and FULL."""
+
+    nodes: Any
+    costs: Any
+    node_slots: Any
+    pairs: Any
+    pair_slots: Any
+    sets: Any
+    set_slots: Any
+    counts: Any
+
+
+class Arena:
+    """The arrays that the compiled code of a context reads and grows into. Doubles when full, up to `limit` nodes."""
+
+    def __init__(self, context: Context, limit: int, first: int = 1 << 10) -> None:
+        self._context = context
+        self._limit = limit
+        counts = np.array([1, 2, 1, 0], np.int64)  # key 1 is the empty key
+        self._put(_arrays(min(first, limit), counts))
+        self.arrays.pairs[1] = (0, 0, 0)
+
+    def _put(self, arrays: Arrays) -> None:
+        self.arrays = arrays
+        self._context.put(ARENA, arrays)
+
+    def mark(self) -> tuple[int, int, int]:
+        """Where the arena stands, for `undo_to`."""
+        counts = self.arrays.counts
+        return int(counts[NODES]), int(counts[KEYS]), int(counts[SETS])
+
+    def undo_to(self, mark: tuple[int, int, int]) -> None:
+        undo(self._context.address, *mark)
+
+    def grow(self) -> None:
+        """Doubles every table. Raises ConstraintTooLarge at the limit."""
+        old, size = self.arrays, 2 * len(self.arrays.nodes)
+        if size > self._limit:
+            raise ConstraintTooLarge(f"the text so far needs more than {self._limit} stack nodes or keys",
+                                     keyword="stack", fix="Nest less deeply, or write fewer distinct keys.")
+        new = _arrays(size, old.counts.copy())
+        new.counts[FULL] = 0
+        for larger, smaller in ((new.nodes, old.nodes), (new.costs, old.costs), (new.pairs, old.pairs),
+                                (new.sets, old.sets)):
+            larger[: len(smaller)] = smaller
+        self._put(new)
+        _rehash(self._context.address, *self.mark())
+
+
+def _arrays(size: int, counts: Any) -> Arrays:
+    slots = [np.zeros(4 * size, np.int32) for _ in range(3)]
+    return Arrays(np.zeros((size, 5), np.int32), np.zeros(size, np.int64), slots[0], np.zeros((size, 3), np.int32),
+                  slots[1], np.zeros((size, NEXT_COST + 1), np.int32), slots[2], counts)

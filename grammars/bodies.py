@@ -32,9 +32,9 @@ from .body_walk import (
     tokens_in,
     weigh,
 )
-from .context import BODY_TYPE, addresses
+from .context import BODY, TRIE, Context
 from .tables import CALLS, CALLS_END, DISTINCT, FINAL, KIND, Tables
-from .trie import PLAIN_BYTES, TRIE_TYPE, Trie, build_trie
+from .trie import PLAIN_BYTES, Trie, build_trie
 from .walk import STATE
 
 _STATES = 256  # of a body, at most
@@ -54,7 +54,7 @@ class BodyRows(NamedTuple):
     rows: uint32 [n, words]; full: [words] all groups. tails: the ways to leave, their columns as in composing.py,
     states local too; ids: their tokens, and the counts each took before; tries: of what follows the place of leaving.
     exits: the ways to leave, local too, before so much of the vocabulary that it is walked there.
-    context: the addresses of all of it.
+    context: of all of it.
     """
 
     groups: Any
@@ -65,7 +65,7 @@ class BodyRows(NamedTuple):
     ids: Any
     tries: tuple[Trie, ...]
     exits: Any
-    context: Any
+    context: Context
 
     @property
     def size(self) -> int:
@@ -143,13 +143,11 @@ class _Room:
 class Bodies:
     """The bodies of one grammar's states."""
 
-    def __init__(self, tables: Tables, context: Any, store: BodyStore) -> None:
-        """context: the numbers of a Context that holds the tables."""
-        self._tables = tuple(tables)
-        self._named = tables
+    def __init__(self, tables: Tables, context: int, store: BodyStore) -> None:
+        """context: the address of one that holds the tables and the trie."""
+        self._tables = tables
         self._context = context
         self._store = store
-        self._trie = tuple(store.trie)
         self._local = np.zeros(len(tables.states), np.int32)
         self._nodes = np.bincount(tables.classes, store.first, tables.go.shape[1]).astype(np.int64)
         self._known: dict[int | tuple[int, int], Body | None] = {}
@@ -160,8 +158,8 @@ class Bodies:
     def heavy(self, threads: Any, below: list[int]) -> bool:
         """Whether a walk of `threads`, over frames in the states `below`, may come to many nodes of the vocabulary."""
         states = {*threads[:, STATE].tolist()} - self._sparse
-        under = {b for s, b in zip(threads[:, STATE].tolist(), below, strict=True) if self._named.states[s, FINAL]}
-        total = sum(int(weigh(self._tables, self._nodes, s)) for s in states | under - self._sparse if s >= 0)
+        under = {b for s, b in zip(threads[:, STATE].tolist(), below, strict=True) if self._tables.states[s, FINAL]}
+        total = sum(int(weigh(self._context, self._nodes, s)) for s in states | under - self._sparse if s >= 0)
         return total >= self._store.worth
 
     def of(self, state: int, below: int, exact: bool) -> Body | None:
@@ -169,7 +167,7 @@ class Bodies:
 
         below: the state in the frame to which it may return, -1 for none.
         """
-        if exact and self._named.states[state, KIND] >= DISTINCT:
+        if exact and self._tables.states[state, KIND] >= DISTINCT:
             return None
         known = self._known
         if state not in known:
@@ -198,11 +196,11 @@ class Bodies:
 
     def _find_over(self, state: int, below: int) -> Body | None:
         """The body of a state whose frame may return to one in the state `below`."""
-        states = self._named.states
+        states = self._tables.states
         if below < 0 or states[below, FINAL] or states[below, CALLS] < states[below, CALLS_END]:
             return None
         with self._store.room.lock:
-            return self._shared(state, (self._named.go[below] != -1)[self._named.classes].astype(np.uint8))
+            return self._shared(state, (self._tables.go[below] != -1)[self._tables.classes].astype(np.uint8))
 
     def _body(self, start: int) -> Body | None:
         """The whole body of a state."""
@@ -212,14 +210,14 @@ class Bodies:
 
     def _shared(self, start: int, after: Any) -> Body | None:
         store, returning = self._store, min(after.size, 1)
-        if borders(self._tables, start, returning):
+        if borders(self._context, start, returning):
             return None
-        if not broad(self._tables, self._trie, start, returning, store.worth // _SPARSE, store.room.stack):
+        if not broad(self._context, start, returning, store.worth // _SPARSE, store.room.stack):
             self._sparse.add(start)
             return None
         order = np.zeros(_STATES + 1, np.int32)
         code = store.room.code
-        length = int(spell(self._tables, start, returning, self._local, order, code))
+        length = int(spell(self._context, start, returning, self._local, order, code))
         numbers = order[: order[-1]].copy()
         try:
             if length < 0:
@@ -239,14 +237,14 @@ class Bodies:
 
     def _make(self, start: int, after: Any, numbers: Any) -> BodyRows | None:
         room = self._store.room
-        if explore(self._tables, self._trie, start, -1, after, room.stack, room.found, room.cuts, room.exits,
+        if explore(self._context, start, -1, after, room.stack, room.found, room.cuts, room.exits,
                    room.sizes) < 0:
             return None
         found, exits = room.found[: room.sizes[0]], room.exits[: room.sizes[2]].copy()
         exits[:, FROM] = self._local[exits[:, FROM]] - 1
         large = self._store.trie.size[exits[:, AT]] > _LARGE
         direct, exits = exits[large], exits[~large]
-        behind = int(tokens_behind(self._trie, exits, room.behind))
+        behind = int(tokens_behind(self._context, exits, room.behind))
         if behind < 0:
             return None
         most = int(found[:, COUNTS].max(initial=0)) + 1
@@ -268,19 +266,20 @@ class Bodies:
         arrange(found, groups, tokens, self._store.trie.twin, rows, full)
         tails, ids, tries = _tails(exits, room.behind[:behind], self._store.tokens)
         arrays = (groups, tokens, rows, full, tails, ids)
-        numbers_of = addresses(BODY_TYPE, arrays)
-        for trie in tries:
-            numbers_of += addresses(TRIE_TYPE, trie)
-        return BodyRows(*arrays, tries, direct, np.array(numbers_of, np.int64))
+        context = Context(BODY.end + len(tries) * TRIE.end)
+        context.put(BODY, arrays)
+        for k, trie in enumerate(tries):
+            context.put(TRIE, trie, BODY.end + k * TRIE.end)
+        return BodyRows(*arrays, tries, direct, context)
 
     def _beside(self, state: int, hub: int, base: Body) -> Body | None:
         """The body of a state by its difference from that of a hub; None when they differ too much."""
         room = self._store.room
         near = room.found[:_NEAR]
-        if explore(self._tables, self._trie, state, hub, _NOTHING, room.stack, near, room.cuts, room.exits,
+        if explore(self._context, state, hub, _NOTHING, room.stack, near, room.cuts, room.exits,
                    room.sizes) < 0:
             return None
-        total = int(tokens_in(self._trie, room.cuts, int(room.sizes[1]), room.tokens))
+        total = int(tokens_in(self._context, room.cuts, int(room.sizes[1]), room.tokens))
         if total < 0:
             return None
         found, cuts, exits = (

@@ -16,9 +16,24 @@ from __future__ import annotations
 import numpy as np
 from numba import types
 
-from .context import CONTEXT_TYPE, tables_of
+from .context import (
+    CONTEXT_TYPE,
+    byte_of,
+    calls_of,
+    classes_of,
+    depth_of,
+    edges_of,
+    first_of,
+    go_of,
+    plain_of,
+    rules_of,
+    size_of,
+    states_of,
+    token_of,
+    twin_of,
+)
 from .ir import COUNT
-from .jit import kernel
+from .jit import entry, inner
 from .tables import (
     CALLED_RULE,
     CALLS,
@@ -31,10 +46,8 @@ from .tables import (
     LOOSE,
     NO_LOOP,
     RULE,
-    TABLES_TYPE,
     TIGHT,
 )
-from .trie import TRIE_TYPE
 
 # what a byte does inside a body, where it is not a state
 DEAD, LEAVES = -1, -2
@@ -52,11 +65,11 @@ LIGHT, RETURNING, ALONE = -1, -2, -3  # answers of `scout`
 _CHAIN = 8  # steps from a state to the body that repeats
 
 
-@kernel(_i8(TABLES_TYPE, _i8, _i8))
-def inside(tables, state, byte):  # type: ignore[no-untyped-def]
+@inner(_i8(CONTEXT_TYPE, _i8, _i8))
+def inside(context, state, byte):  # type: ignore[no-untyped-def]
     """2 * target + counts of a byte inside a body; DEAD; LEAVES when only a step of the walk can tell."""
-    states, edges = tables[2], tables[5]
-    target, counts = tables[1][state, tables[0][byte]], 0
+    states, edges = states_of(context), edges_of(context)
+    target, counts = go_of(context)[state, classes_of(context)[byte]], 0
     if target == -1:
         return _i8(DEAD)
     if target <= -2:
@@ -67,23 +80,24 @@ def inside(tables, state, byte):  # type: ignore[no-untyped-def]
     return _i8(2 * target + counts) if states[target, LOOSE] == 1 else _i8(LEAVES)
 
 
-@kernel(types.boolean(TABLES_TYPE, _i8, _i8))
-def borders(tables, state, returning):  # type: ignore[no-untyped-def]
+@entry(types.boolean(CONTEXT_TYPE, _i8, _i8))
+def borders(context, state, returning):  # type: ignore[no-untyped-def]
     """Whether a frame in this state may call, or heeds the keys written, or (unless `returning`) may return: the end of
     a body."""
-    states = tables[2]
+    states = states_of(context)
     if (states[state, FINAL] == 1 and returning == 0) or states[state, CALLS] < states[state, CALLS_END]:
         return True
-    return states[state, KIND] >= DISTINCT and tables[3][states[state, RULE], TIGHT] >= 1
+    return states[state, KIND] >= DISTINCT and rules_of(context)[states[state, RULE], TIGHT] >= 1
 
 
-@kernel(_i8(TABLES_TYPE, _i8, _i8, _i4, _i4, _i4))
-def spell(tables, start, returning, local, order, code):  # type: ignore[no-untyped-def]
+@entry(_i8(CONTEXT_TYPE, _i8, _i8, _i4, _i4, _i4))
+def spell(context, start, returning, local, order, code):  # type: ignore[no-untyped-def]
     """Writes the body of `start` to `code`, the same for equal bodies; returns its length, -1 when it has no room.
 
     order: its states by local number; local[state]: that number plus 1 (0 before, and to be put back by the caller for
     the states of `order`, of which order[-1] holds how many).
     """
+    states, classes = states_of(context), classes_of(context)
     last = order.size - 1
     order[0], order[last] = start, 1
     local[start] = 1
@@ -93,16 +107,16 @@ def spell(tables, start, returning, local, order, code):  # type: ignore[no-unty
         at += 1
         if length + 257 * 2 > code.size:
             return _i8(-1)
-        border = borders(tables, _i8(state), returning)
-        code[length] = -7 if border else -8 - tables[2][state, FINAL]
+        border = borders(context, _i8(state), returning)
+        code[length] = -7 if border else -8 - states[state, FINAL]
         length += 1
         if border:
             continue
         before = -10
         for byte in range(256):
-            if byte > 0 and tables[0][byte] == tables[0][byte - 1]:
+            if byte > 0 and classes[byte] == classes[byte - 1]:
                 continue
-            to = inside(tables, _i8(state), _i8(byte))
+            to = inside(context, _i8(state), _i8(byte))
             if to >= 0:
                 target = to >> 1
                 if local[target] == 0:
@@ -119,7 +133,7 @@ def spell(tables, start, returning, local, order, code):  # type: ignore[no-unty
     return _i8(length)
 
 
-@kernel(types.boolean(_i44, _i8s, _i8, _i8, _i8, _i8))
+@inner(types.boolean(_i44, _i8s, _i8, _i8, _i8, _i8))
 def _exit(exits, sizes, at, way, state, counts):  # type: ignore[no-untyped-def]
     """Adds an exit; False without room."""
     if sizes[2] >= exits.shape[0]:
@@ -130,11 +144,11 @@ def _exit(exits, sizes, at, way, state, counts):  # type: ignore[no-untyped-def]
     return True
 
 
-@kernel(types.boolean(TRIE_TYPE, _i8, _i8, _i8, _i8, _i44, _i8s))
-def _find(trie, begin, end, state, counts, found, sizes):  # type: ignore[no-untyped-def]
+@inner(types.boolean(CONTEXT_TYPE, _i8, _i8, _i8, _i8, _i44, _i8s))
+def _find(context, begin, end, state, counts, found, sizes):  # type: ignore[no-untyped-def]
     """Adds the tokens of the nodes [begin, end), a subtree of plain bytes, as ending in `state`. counts: at its first
     node; -1 - counts where each further byte counts too. False without room."""
-    depth, token = trie[1], trie[3]
+    depth, token = depth_of(context), token_of(context)
     each = 1 if counts < 0 else 0
     first = -1 - counts if counts < 0 else counts
     for i in range(begin, end):
@@ -147,8 +161,8 @@ def _find(trie, begin, end, state, counts, found, sizes):  # type: ignore[no-unt
     return True
 
 
-@kernel(_i8(TABLES_TYPE, TRIE_TYPE, _i8, _i8, _u1, _i44, _i44, _i44, _i44, _i8s))
-def explore(tables, trie, start, hub, after, stack, found, cuts, exits, sizes):  # type: ignore[no-untyped-def]
+@entry(_i8(CONTEXT_TYPE, _i8, _i8, _u1, _i44, _i44, _i44, _i44, _i8s))
+def explore(context, start, hub, after, stack, found, cuts, exits, sizes):  # type: ignore[no-untyped-def]
     """What the tokens do from `start`, where it is not what they do from `hub` (-1: everywhere).
 
     after: [256] the bytes that can follow when the frame returns, for bodies in which it may; else empty.
@@ -156,7 +170,8 @@ def explore(tables, trie, start, hub, after, stack, found, cuts, exits, sizes): 
     found[:sizes[0]]: (token, state, counts) of those that stay inside. cuts[:sizes[1]]: trie nodes [low, high) at
     which the hub's own tokens and exits do not count. exits[:sizes[2]]. Returns the nodes visited, -1 without room.
     """
-    byte, depth, size, token, plain = trie[0], trie[1], trie[2], trie[3], trie[5]
+    byte, depth, size = byte_of(context), depth_of(context), size_of(context)
+    token, plain, states = token_of(context), plain_of(context), states_of(context)
     stack[0, 0], stack[0, 1], stack[0, 2], stack[0, 3] = start, 0, hub, 0
     sizes[0], sizes[1], sizes[2] = 0, 0, 0
     i, visited, returning = 0, 0, _i8(min(after.size, 1))
@@ -164,28 +179,28 @@ def explore(tables, trie, start, hub, after, stack, found, cuts, exits, sizes): 
         d = depth[i]
         visited += 1
         state, counts, other, others = stack[d - 1, 0], stack[d - 1, 1], stack[d - 1, 2], stack[d - 1, 3]
-        to, beside = inside(tables, _i8(state), _i8(byte[i])), _i8(DEAD)
+        to, beside = inside(context, _i8(state), _i8(byte[i])), _i8(DEAD)
         if other >= 0:
-            beside = inside(tables, _i8(other), _i8(byte[i]))
-        elif plain[i] == 1 and returning == 0 and to >> 1 == state and tables[2][state, LOOP] != NO_LOOP:
-            if not _find(trie, _i8(i), i + size[i], _i8(state), -2 - counts if to & 1 else counts, found, sizes):
+            beside = inside(context, _i8(other), _i8(byte[i]))
+        elif plain[i] == 1 and returning == 0 and to >> 1 == state and states[state, LOOP] != NO_LOOP:
+            if not _find(context, _i8(i), i + size[i], _i8(state), -2 - counts if to & 1 else counts, found, sizes):
                 return _i8(-1)
             i += size[i]
             continue
         if to >= 0 and to == beside and counts == others:
             i += size[i]
             continue
-        if (returning == 1 and after[byte[i]] == 1 and tables[2][state, FINAL] == 1
+        if (returning == 1 and after[byte[i]] == 1 and states[state, FINAL] == 1
                 and not _exit(exits, sizes, _i8(i), _i8(RETURNED), _i8(state), _i8(counts))):
             return _i8(-1)
         target, within = _i8(-1), False
         if to >= 0:
             target = to >> 1
             counts += to & 1
-            within = not borders(tables, target, returning)
+            within = not borders(context, target, returning)
         other = -1
         if beside != DEAD:
-            deeper = within and beside >= 0 and not borders(tables, beside >> 1, returning)
+            deeper = within and beside >= 0 and not borders(context, beside >> 1, returning)
             if sizes[1] >= cuts.shape[0]:
                 return _i8(-1)
             cuts[sizes[1], 0], cuts[sizes[1], 1] = i, i + 1 if deeper else i + size[i]
@@ -194,7 +209,7 @@ def explore(tables, trie, start, hub, after, stack, found, cuts, exits, sizes): 
                 other = beside >> 1
                 others += beside & 1
         if to != DEAD and target >= 0 and token[i] >= 0 and not _find(
-                trie, _i8(i), _i8(i + 1), target, _i8(counts), found, sizes):
+                context, _i8(i), _i8(i + 1), target, _i8(counts), found, sizes):
             return _i8(-1)
         if to != DEAD and within:
             stack[d, 0], stack[d, 1], stack[d, 2], stack[d, 3] = target, counts, other, others
@@ -208,13 +223,13 @@ def explore(tables, trie, start, hub, after, stack, found, cuts, exits, sizes): 
     return _i8(visited)
 
 
-@kernel(_i8(TABLES_TYPE, _i8, _u1, _i44))
-def hub_of(tables, state, likely, votes):  # type: ignore[no-untyped-def]
+@inner(_i8(CONTEXT_TYPE, _i8, _u1, _i44))
+def hub_of(context, state, likely, votes):  # type: ignore[no-untyped-def]
     """The state to which most of the bytes `likely` lead again and again; -1 when there is none. votes: room."""
     for _ in range(_CHAIN):
         count, most = 0, 0
         for k in range(likely.size):
-            to = inside(tables, state, _i8(likely[k])) >> 1
+            to = inside(context, state, _i8(likely[k])) >> 1
             at = 0
             while at < count and votes[at, 0] != to:
                 at += 1
@@ -225,7 +240,7 @@ def hub_of(tables, state, likely, votes):  # type: ignore[no-untyped-def]
             if votes[at, 1] > votes[most, 1]:
                 most = at
         target = _i8(votes[most, 0])
-        if target < 0 or borders(tables, target, _i8(0)):
+        if target < 0 or borders(context, target, _i8(0)):
             return _i8(-1)
         if target == state:
             return target
@@ -233,16 +248,16 @@ def hub_of(tables, state, likely, votes):  # type: ignore[no-untyped-def]
     return _i8(-1)
 
 
-@kernel(types.boolean(TABLES_TYPE, TRIE_TYPE, _i8, _i8, _i8, _i44))
-def broad(tables, trie, start, returning, least, stack):  # type: ignore[no-untyped-def]
+@entry(types.boolean(CONTEXT_TYPE, _i8, _i8, _i8, _i44))
+def broad(context, start, returning, least, stack):  # type: ignore[no-untyped-def]
     """Whether the tokens that a body reads pass through `least` nodes at least. stack: as for explore."""
-    byte, depth, size = trie[0], trie[1], trie[2]
+    byte, depth, size = byte_of(context), depth_of(context), size_of(context)
     i, visited = 0, 0
     stack[0, 0] = start
     while i < byte.size and visited < least:
         visited += 1
-        to = inside(tables, _i8(stack[depth[i] - 1, 0]), _i8(byte[i]))
-        if to < 0 or borders(tables, to >> 1, returning):
+        to = inside(context, _i8(stack[depth[i] - 1, 0]), _i8(byte[i]))
+        if to < 0 or borders(context, to >> 1, returning):
             i += size[i]
         else:
             stack[depth[i], 0] = to >> 1
@@ -250,58 +265,59 @@ def broad(tables, trie, start, returning, least, stack):  # type: ignore[no-unty
     return visited >= least
 
 
-@kernel(_i8(TABLES_TYPE, _i8s, _i8))
-def weigh(tables, nodes, state):  # type: ignore[no-untyped-def]
+@entry(_i8(CONTEXT_TYPE, _i8s, _i8))
+def weigh(context, nodes, state):  # type: ignore[no-untyped-def]
     """Nodes of the vocabulary below the first bytes that a state reads, itself or by a call. nodes: by byte class."""
-    total, states, calls = 0, tables[2], tables[4]
+    total, states, calls = 0, states_of(context), calls_of(context)
+    go, first = go_of(context), first_of(context)
     for c in range(nodes.size):
-        readable = tables[1][state, c] != -1
+        readable = go[state, c] != -1
         for call in range(states[state, CALLS], states[state, CALLS_END]):
-            readable = readable or tables[6][calls[call, CALLED_RULE], c] == 1
+            readable = readable or first[calls[call, CALLED_RULE], c] == 1
         if readable:
             total += nodes[c]
     return _i8(total)
 
 
-@kernel(_i8(CONTEXT_TYPE, _i8s, _i8, _u1, _i44, _i8))
+@entry(_i8(CONTEXT_TYPE, _i8s, _i8, _u1, _i44, _i8))
 def scout(context, nodes, worth, likely, votes, state):  # type: ignore[no-untyped-def]
     """Where to look for the body of a state: LIGHT, nowhere, since a walk comes to less than `worth` nodes or there is
     none; RETURNING, it depends on the frame below; else the state that most of the bytes `likely` lead to, or ALONE."""
-    tables = tables_of(context, 0)
-    if weigh(tables, nodes, state) < worth:
+    if weigh(context, nodes, state) < worth:
         return _i8(LIGHT)
-    if tables[2][state, FINAL] == 1:
+    if states_of(context)[state, FINAL] == 1:
         return _i8(RETURNING)
-    if borders(tables, state, _i8(0)):
+    if borders(context, state, _i8(0)):
         return _i8(LIGHT)
-    hub = hub_of(tables, state, likely, votes)
+    hub = hub_of(context, state, likely, votes)
     return hub if hub >= 0 else _i8(ALONE)
 
 
-@kernel(_i8(TRIE_TYPE, _i44, _i8, _i4))
-def tokens_in(trie, cuts, count, tokens):  # type: ignore[no-untyped-def]
+@entry(_i8(CONTEXT_TYPE, _i44, _i8, _i4))
+def tokens_in(context, cuts, count, tokens):  # type: ignore[no-untyped-def]
     """Writes the tokens of the trie nodes in cuts[:count], twins included; returns how many, -1 without room."""
+    ends, twin = token_of(context), twin_of(context)
     total = 0
     for c in range(count):
         for i in range(cuts[c, 0], cuts[c, 1]):
-            token = trie[3][i]
+            token = ends[i]
             while token >= 0:
                 if total >= tokens.size:
                     return _i8(-1)
                 tokens[total] = token
                 total += 1
-                token = trie[4][token]
+                token = twin[token]
     return _i8(total)
 
 
-@kernel(types.void(_u4, _i4, _i8))
+@inner(types.void(_u4, _i4, _i8))
 def set_bits(words, twin, token):  # type: ignore[no-untyped-def]
     while token >= 0:
         words[token >> 5] |= np.uint32(1) << np.uint32(token & 31)
         token = _i8(twin[token])
 
 
-@kernel(types.void(_i44, _i44, _i4, _i4, _u44, _u4))
+@entry(types.void(_i44, _i44, _i4, _i4, _u44, _u4))
 def arrange(found, groups, tokens, twin, rows, full):  # type: ignore[no-untyped-def]
     """Sorts found tokens, whose END is their group by now, into `tokens` or rows[groups[g, BIG]], and all into `full`.
 
@@ -317,11 +333,11 @@ def arrange(found, groups, tokens, twin, rows, full):  # type: ignore[no-untyped
             groups[g, FINISH] += 1
 
 
-@kernel(_i8(TRIE_TYPE, _i44, _i44))
-def tokens_behind(trie, exits, found):  # type: ignore[no-untyped-def]
+@entry(_i8(CONTEXT_TYPE, _i44, _i44))
+def tokens_behind(context, exits, found):  # type: ignore[no-untyped-def]
     """found[:n]: (token, its bytes before the exit, the exit) of the tokens that leave by an exit; n is returned, -1
     without room."""
-    depth, size, token, twin = trie[1], trie[2], trie[3], trie[4]
+    depth, size, token, twin = depth_of(context), size_of(context), token_of(context), twin_of(context)
     total = 0
     for k in range(exits.shape[0]):
         at, before = exits[k, AT], 0 if exits[k, WITH] == AFTER else 1

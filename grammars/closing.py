@@ -9,9 +9,9 @@ from __future__ import annotations
 
 from numba import types
 
-from .arena import ARENA_TYPE
+from .context import CONTEXT_TYPE, classes_of, distance_of, edges_of, go_of, rules_of, sets_of, single_of, states_of
 from .ir import OPEN_KEY
-from .jit import kernel
+from .jit import inner
 from .members import members_remaining
 from .new_keys import new_key
 from .tables import (
@@ -26,7 +26,6 @@ from .tables import (
     MEMBERS,
     PLAIN,
     RULE,
-    TABLES_TYPE,
     column,
 )
 
@@ -34,17 +33,18 @@ _i8 = types.int64
 _FAR = FAR
 
 
-@kernel(_i8(TABLES_TYPE, ARENA_TYPE, _i8, _i8, _i8))
-def _open_new_key(tables, arena, rule, keys, low):  # type: ignore[no-untyped-def]
+@inner(_i8(CONTEXT_TYPE, _i8, _i8, _i8))
+def _open_new_key(context, rule, keys, low):  # type: ignore[no-untyped-def]
     """Bytes from the begin of the next free key to the frame's end; remembered with the set."""
-    edges, sets = tables[5], arena[5]
+    rules = rules_of(context)
+    edges, sets = edges_of(context), sets_of(context)
     if sets[keys, 2] >= 0:
         return _i8(sets[keys, 2])
     worst, last = _i8(-1), _i8(-1)
-    for e in range(tables[3][rule, EDGES], tables[3][rule, EDGES_END]):
+    for e in range(rules[rule, EDGES], rules[rule, EDGES_END]):
         if edges[e, 2] == OPEN_KEY and edges[e, 1] != last:
             last = _i8(edges[e, 1])
-            cost = new_key(tables, arena, _i8(edges[e, 1]), _i8(1), keys, low)
+            cost = new_key(context, _i8(edges[e, 1]), _i8(1), keys, low)
             if cost < _FAR:
                 worst = max(worst, cost)
     cost = worst if worst >= 0 else _i8(_FAR)
@@ -52,46 +52,48 @@ def _open_new_key(tables, arena, rule, keys, low):  # type: ignore[no-untyped-de
     return cost
 
 
-@kernel(_i8(TABLES_TYPE, ARENA_TYPE, _i8, _i8, _i8))
-def _next_item(tables, arena, state, keys, low):  # type: ignore[no-untyped-def]
+@inner(_i8(CONTEXT_TYPE, _i8, _i8, _i8))
+def _next_item(context, state, keys, low):  # type: ignore[no-untyped-def]
     """Bytes to the end of a list that must go on, from a state between items: one way leads to the next. Those behind
     it are counted at a price that one of them has whatever was written (item_costs.py)."""
-    go, edges, length = tables[1], tables[5], 0
+    classes, single = classes_of(context), single_of(context)
+    go, edges, length = go_of(context), edges_of(context), 0
     while True:
         entry = _i8(-1)
         for byte in range(256):
-            if go[state, tables[0][byte]] != -1 and tables[9][byte] == 1:
-                entry = _i8(go[state, tables[0][byte]])
+            if go[state, classes[byte]] != -1 and single[byte] == 1:
+                entry = _i8(go[state, classes[byte]])
         if entry == -1:
             return _i8(_FAR)
         length += 1
         if entry <= -2:
-            rest = new_key(tables, arena, _i8(edges[-2 - entry, 1]), _i8(1), keys, low)
+            rest = new_key(context, _i8(edges[-2 - entry, 1]), _i8(1), keys, low)
             return min(_i8(_FAR), length + rest)
         state = entry
 
 
-@kernel(_i8(TABLES_TYPE, ARENA_TYPE, _i8, _i8, _i8, _i8))
-def remaining(tables, arena, state, register, key, exact):  # type: ignore[no-untyped-def]
+@inner(_i8(CONTEXT_TYPE, _i8, _i8, _i8, _i8))
+def remaining(context, state, register, key, exact):  # type: ignore[no-untyped-def]
     """Bytes that the frame in (state, register) needs to its end; FAR or more when it cannot.
 
     key: the open free key, 0 for none. exact 0: as if no free key had been written.
     """
-    base = _i8(tables[2][state, BASE])
-    if tables[2][state, KIND] == PLAIN:
-        return _i8(tables[7][base])
-    if tables[2][state, KIND] == MEMBERS:
-        return members_remaining(tables, arena, state, register, key, exact)
-    rule = _i8(tables[2][state, RULE])
-    low = _i8(tables[3][rule, LOW])
-    if exact == 0 or tables[2][state, KIND] != DISTINCT or register <= low:
-        return _i8(tables[7][base + column(tables, state, register)])
+    states, distance, rules = states_of(context), distance_of(context), rules_of(context)
+    base = _i8(states[state, BASE])
+    if states[state, KIND] == PLAIN:
+        return _i8(distance[base])
+    if states[state, KIND] == MEMBERS:
+        return members_remaining(context, state, register, key, exact)
+    rule = _i8(states[state, RULE])
+    low = _i8(rules[rule, LOW])
+    if exact == 0 or states[state, KIND] != DISTINCT or register <= low:
+        return _i8(distance[base + column(context, state, register)])
     if key > 0:
-        return new_key(tables, arena, state, key, register - low, low)
-    alone = _i8(tables[7][base + low + 1])
-    way = _i8(tables[7][base + low + 2])
+        return new_key(context, state, key, register - low, low)
+    alone = _i8(distance[base + low + 1])
+    way = _i8(distance[base + low + 2])
     if way >= _FAR:
         return alone
-    if tables[3][rule, LISTED] == 0:
-        return min(alone, way + _open_new_key(tables, arena, rule, register - low, low))
-    return alone if alone < _FAR else _next_item(tables, arena, state, register - low, low)
+    if rules[rule, LISTED] == 0:
+        return min(alone, way + _open_new_key(context, rule, register - low, low))
+    return alone if alone < _FAR else _next_item(context, state, register - low, low)

@@ -6,13 +6,13 @@ from numba import types
 
 from .flat import COUNTER
 from .ir import KEY, NEXT_KEY, NOTHING, OPEN_KEY
-from .jit import kernel
+from .jit import inner
 from .tables import HIGH, LOW, PLATEAU
 
 _i8, _i44, _i4 = types.int64, types.int32[:, ::1], types.int32[::1]
 
 
-@kernel(_i8(_i8, _i8, _i8, _i4, _i4))
+@inner(_i8(_i8, _i8, _i8, _i4, _i4))
 def next_column(kind, action, column, bounds, following):  # type: ignore[no-untyped-def]
     """The column after an action, or -1. bounds: the row of Tables.rules; following: its next_required."""
     low = bounds[LOW]

@@ -9,12 +9,38 @@ from __future__ import annotations
 import numpy as np
 from numba import types
 
-from .arena import ARENA_TYPE, FULL, KEYS, NODES, PARENT, REGISTER, RETURN, SETS, undo
+from .arena import FULL, KEYS, NODES, PARENT, REGISTER, RETURN, SETS, undo
 from .body_walk import AFTER, AT, BEGIN, BIG, COUNTS, END, FINISH, FROM, RETURNED, TAKEN, TOKEN, WITH, set_bits
-from .context import CONTEXT_TYPE, ROOM_TYPE, arena_of, body_of, room_of, tables_of, tail_of, trie_of
-from .jit import kernel
-from .masking import walk
-from .stretches import MARKED, NOTES, WORST
+from .context import (
+    BODY,
+    CONTEXT_TYPE,
+    TRIE,
+    body_tokens_of,
+    byte_of,
+    costs_of,
+    counts_of,
+    distance_of,
+    full_of,
+    go_of,
+    groups_of,
+    ids_of,
+    local_of,
+    marked_of,
+    nodes_of,
+    offsets_of,
+    report_of,
+    row_of,
+    rows_of,
+    rules_of,
+    size_of,
+    states_of,
+    tails_of,
+    threads_of,
+    twin_of,
+    words_of,
+)
+from .jit import entry, inner
+from .masking import LOCAL, ROW, WORDS, walk
 from .tables import (
     BASE,
     CALLS,
@@ -27,23 +53,22 @@ from .tables import (
     PLAIN,
     PLATEAU,
     RULE,
-    TABLES_TYPE,
     returns,
 )
-from .trie import TRIE_TYPE
-from .walk import ARENA_FULL, NODE, OPEN, ORIGIN, POPPED, REG, STATE
+from .walk import ARENA_FULL, LOOKED, MARKED, NODE, OPEN, ORIGIN, REG, STATE, WORST
 
 # Columns of tails: those of exits, TAKEN being the most counts taken, and which rows of ids: token, counts taken.
 FIRST, LAST = 4, 5
 ALIKE, RETURNING, APART = 0, 1, 2
 
-_i8, _i4, _i44, _u4, _u44 = types.int64, types.int32[::1], types.int32[:, ::1], types.uint32[::1], types.uint32[:, ::1]
-_i8s = types.int64[::1]
+_i8, _i4, _i44 = types.int64, types.int32[::1], types.int32[:, ::1]
+_TAILS, _TRIE = 8 * BODY.end, 8 * TRIE.end  # bytes before the tries of the tails, and of each
 
 
-@kernel(_i8(_i44, _i44, _i4, _i8, _i8, _i8))
-def _cost(states, rules, distance, state, register, counts):  # type: ignore[no-untyped-def]
+@inner(_i8(CONTEXT_TYPE, _i8, _i8, _i8))
+def _cost(context, state, register, counts):  # type: ignore[no-untyped-def]
     """Bytes to the frame's end from `state` after that many counts; -1 when they are too many."""
+    states, rules, distance = states_of(context), rules_of(context), distance_of(context)
     rule = states[state, RULE]
     low, high = rules[rule, LOW], rules[rule, HIGH]
     if states[state, KIND] == PLAIN:
@@ -57,13 +82,14 @@ def _cost(states, rules, distance, state, register, counts):  # type: ignore[no-
     return _i8(distance[states[state, BASE] + column])
 
 
-@kernel(_i8(TABLES_TYPE, _i44, _i4, _i4, _i4, _u44, _u4, _i8, _i8, _u4))
-def _lay(tables, groups, tokens, twin, numbers, rows, full, register, limit, row):  # type: ignore[no-untyped-def]
+@inner(_i8(CONTEXT_TYPE, CONTEXT_TYPE, _i4, _i8, _i8))
+def _lay(context, body, numbers, register, limit):  # type: ignore[no-untyped-def]
     """Sets the bits of the groups that cost at most `limit`; returns the most that one costs, -1 without any."""
-    states, rules, distance = tables[2], tables[3], tables[7]
+    groups, tokens, rows, full = groups_of(body), body_tokens_of(body), rows_of(body), full_of(body)
+    twin, row = twin_of(context), row_of(context)
     worst, all_fit = _i8(-1), True
     for g in range(groups.shape[0]):
-        cost = _cost(states, rules, distance, _i8(numbers[groups[g, 0]]), register, _i8(groups[g, 1]))
+        cost = _cost(context, _i8(numbers[groups[g, 0]]), register, _i8(groups[g, 1]))
         fits = 0 <= cost <= limit
         all_fit = all_fit and fits
         if fits:
@@ -73,7 +99,7 @@ def _lay(tables, groups, tokens, twin, numbers, rows, full, register, limit, row
             row[w] |= full[w]
         return worst
     for g in range(groups.shape[0]):
-        cost = _cost(states, rules, distance, _i8(numbers[groups[g, 0]]), register, _i8(groups[g, 1]))
+        cost = _cost(context, _i8(numbers[groups[g, 0]]), register, _i8(groups[g, 1]))
         if cost < 0 or cost > limit:
             continue
         if groups[g, BIG] >= 0:
@@ -85,42 +111,35 @@ def _lay(tables, groups, tokens, twin, numbers, rows, full, register, limit, row
     return worst
 
 
-@kernel(types.boolean(TABLES_TYPE, ARENA_TYPE, ROOM_TYPE, _i8, _i8, _i8))
-def _leave(tables, arena, room, state, register, way):  # type: ignore[no-untyped-def]
+@inner(types.boolean(CONTEXT_TYPE, _i8, _i8, _i8))
+def _leave(context, state, register, way):  # type: ignore[no-untyped-def]
     """Puts the room's threads[0], which is where it entered a body, where it leaves it. way: WITH of the exit.
 
     False when it cannot leave."""
-    thread, rules = room[0][0], tables[3]
+    states, rules, report = states_of(context), rules_of(context), report_of(context)
+    thread = threads_of(context)[0]
     node = _i8(thread[NODE])
-    if tables[2][state, KIND] == COUNTER:
-        high = rules[tables[2][state, RULE], HIGH]
+    if states[state, KIND] == COUNTER:
+        high = rules[states[state, RULE], HIGH]
         if high >= 0 and register > high:
             return False
         if high < 0:
-            register = min(register, _i8(rules[tables[2][state, RULE], LOW]))
+            register = min(register, _i8(rules[states[state, RULE], LOW]))
     if way == RETURNED:
-        if not returns(tables, state, register):
+        if not returns(context, state, register):
             return False
-        notes = room[5][NOTES:]
-        notes[POPPED] = max(notes[POPPED], _i8(1))
-        frame = arena[0][node]
+        report[LOOKED] = max(report[LOOKED], _i8(1))
+        frame = nodes_of(context)[node]
         state, register, node = _i8(frame[RETURN]), _i8(frame[REGISTER]), _i8(frame[PARENT])
     thread[STATE], thread[REG], thread[NODE], thread[OPEN] = state, register, node, 0
     return True
 
 
-@kernel(_i8(TABLES_TYPE, ARENA_TYPE, TRIE_TYPE, ROOM_TYPE, _i8, _i8, _i8, _i8, _i8, _i8, _u4))
-def _walk(tables, arena, trie, room, count, begin, end, limit, exact, first_only, words):  # type: ignore[no-untyped-def]
-    """masking.walk of the room's threads[:count] in the room."""
-    return walk(tables, arena, trie, room[0], count, begin, end, limit, exact, words, room[8], room[5], first_only,
-                room[1], room[9], room[10], room[11], room[12], room[13])
-
-
-@kernel(_i8(TABLES_TYPE, _i8, _i8, _i8, _i8))
-def _how(tables, state, register, reach, way):  # type: ignore[no-untyped-def]
+@inner(_i8(CONTEXT_TYPE, _i8, _i8, _i8, _i8))
+def _how(context, state, register, reach, way):  # type: ignore[no-untyped-def]
     """In how far it matters how many counts were taken before leaving in `state`, of `reach` that can be felt:
     ALIKE, not at all; RETURNING, only for whether the frame may return; APART."""
-    states, rules = tables[2], tables[3]
+    states, rules, go = states_of(context), rules_of(context), go_of(context)
     if states[state, KIND] != COUNTER:
         return _i8(ALIKE)
     rule = states[state, RULE]
@@ -130,62 +149,63 @@ def _how(tables, state, register, reach, way):  # type: ignore[no-untyped-def]
         return _i8(RETURNING)
     if states[state, FINAL] == 0 or states[state, CALLS] != states[state, CALLS_END]:
         return _i8(APART)
-    for c in range(tables[1].shape[1]):
-        if tables[1][state, c] != -1:
+    for c in range(go.shape[1]):
+        if go[state, c] != -1:
             return _i8(APART)
     return _i8(RETURNING)
 
 
-@kernel(types.boolean(TABLES_TYPE, _i8, _i8))
-def _ends(tables, state, register):  # type: ignore[no-untyped-def]
+@inner(types.boolean(CONTEXT_TYPE, _i8, _i8))
+def _ends(context, state, register):  # type: ignore[no-untyped-def]
     """Whether the counter allows this register, and a return with it."""
-    rule = tables[2][state, RULE]
-    high, low = _i8(tables[3][rule, HIGH]), _i8(tables[3][rule, LOW])
-    return (high < 0 or register <= high) and returns(tables, state, register if high >= 0 else min(register, low))
+    states, rules = states_of(context), rules_of(context)
+    rule = states[state, RULE]
+    high, low = _i8(rules[rule, HIGH]), _i8(rules[rule, LOW])
+    return (high < 0 or register <= high) and returns(context, state, register if high >= 0 else min(register, low))
 
 
-@kernel(types.void(TABLES_TYPE, ROOM_TYPE, _i44, _i8, _i8, _i8, _i8, _i8))
-def _take(tables, room, ids, first, count, state, register, taken):  # type: ignore[no-untyped-def]
+@inner(types.void(CONTEXT_TYPE, CONTEXT_TYPE, _i8, _i8, _i8, _i8, _i8))
+def _take(context, body, first, count, state, register, taken):  # type: ignore[no-untyped-def]
     """Adds the tokens whose local bits are set to the room's row: those that took `taken` counts; where it is -1, all;
     where it is -2, those with which `state` may return."""
-    local, row = room[14], room[7]
+    local, row, ids = local_of(context), row_of(context), ids_of(body)
     for w in range((count + 31) >> 5):
         if local[w] == 0:
             continue
         for t in range(first + 32 * w, first + min(32 * w + 32, count)):
             if (local[w] >> np.uint32((t - first) & 31)) & np.uint32(1) == 0:
                 continue
-            if (taken >= 0 and ids[t, 1] != taken) or (taken == -2 and not _ends(tables, state, register + ids[t, 1])):
+            if (taken >= 0 and ids[t, 1] != taken) or (taken == -2 and not _ends(context, state, register + ids[t, 1])):
                 continue
             row[ids[t, 0] >> 5] |= np.uint32(1) << np.uint32(ids[t, 0] & 31)
 
 
-@kernel(_i8(TABLES_TYPE, ARENA_TYPE, ROOM_TYPE, CONTEXT_TYPE, _i4, _i8, _i8))
-def _walk_tails(tables, arena, room, body, numbers, limit, exact):  # type: ignore[no-untyped-def]
+@inner(_i8(CONTEXT_TYPE, CONTEXT_TYPE, _i4, _i8, _i8))
+def _walk_tails(context, body, numbers, limit, exact):  # type: ignore[no-untyped-def]
     """Adds to the room's row the tokens that leave a body. Returns trie nodes visited, -1 in trouble."""
-    tails, ids, marked, local, report = body_of(body, 0)[4], body_of(body, 0)[5], room[8], room[14], room[5]
-    thread, longest = room[0][0], _i8(room[9].size)
+    tails, ids, marked, local = tails_of(body), ids_of(body), marked_of(context), local_of(context)
+    thread, report, longest = threads_of(context)[0], report_of(context), _i8(offsets_of(context).size)
     before, register, node, origin = thread[STATE], _i8(thread[REG]), thread[NODE], thread[ORIGIN]
     visited = _i8(0)
     for k in range(tails.shape[0]):
         state, way, most, first = _i8(numbers[tails[k, FROM]]), _i8(tails[k, WITH]), tails[k, TAKEN], tails[k, FIRST]
-        how, count = _how(tables, state, register, most + longest, way), _i8(tails[k, LAST] - first)
-        trie = tail_of(body, _i8(k))
+        how, count = _how(context, state, register, most + longest, way), _i8(tails[k, LAST] - first)
+        trie = _i8(body + _TAILS + k * _TRIE)
         for taken in range(most + 1):
             thread[STATE], thread[REG], thread[NODE], thread[ORIGIN] = before, register, node, origin
-            if how == RETURNING and not _ends(tables, state, _i8(register + taken)):
+            if how == RETURNING and not _ends(context, state, _i8(register + taken)):
                 continue
-            if not _leave(tables, arena, room, state, _i8(register + taken), way):
+            if not _leave(context, state, _i8(register + taken), way):
                 continue
             local[: (count + 31) >> 5] = 0
             marks = report[MARKED]
-            found = _walk(tables, arena, trie, room, _i8(1), _i8(0), _i8(trie[0].size), limit, exact, _i8(0), local)
+            found = walk(context, trie, _i8(1), _i8(0), _i8(byte_of(trie).size), limit, exact, _i8(0), _i8(LOCAL))
             if found < 0:
                 return _i8(-1)
             visited += found
             for m in range(marks, report[MARKED]):
                 marked[m, 0] = ids[first + marked[m, 0], 0]
-            _take(tables, room, ids, _i8(first), count, state, register,
+            _take(context, body, _i8(first), count, state, register,
                   _i8(taken) if how == APART else _i8(-1) if how == ALIKE else _i8(-2))
             if how != APART:
                 break
@@ -193,46 +213,43 @@ def _walk_tails(tables, arena, room, body, numbers, limit, exact):  # type: igno
     return visited
 
 
-@kernel(_i8(TABLES_TYPE, ARENA_TYPE, TRIE_TYPE, ROOM_TYPE, _i44, _i8, _i8))
-def _walk_exits(tables, arena, trie, room, exits, limit, exact):  # type: ignore[no-untyped-def]
+@inner(_i8(CONTEXT_TYPE, _i44, _i8, _i8))
+def _walk_exits(context, exits, limit, exact):  # type: ignore[no-untyped-def]
     """Adds to the room's row the tokens that leave a body by these exits. Returns trie nodes visited, -1 in trouble."""
-    thread, row, visited = room[0][0], room[7], _i8(0)
+    thread, size, visited = threads_of(context)[0], size_of(context), _i8(0)
     register, node, origin = _i8(thread[REG]), thread[NODE], thread[ORIGIN]
     for k in range(exits.shape[0]):
         thread[NODE], thread[ORIGIN] = node, origin
-        if _leave(tables, arena, room, _i8(exits[k, FROM]), _i8(register + exits[k, TAKEN]), _i8(exits[k, WITH])):
+        if _leave(context, _i8(exits[k, FROM]), _i8(register + exits[k, TAKEN]), _i8(exits[k, WITH])):
             at = _i8(exits[k, AT])
             begin = at + 1 if exits[k, WITH] == AFTER else at
-            found = _walk(tables, arena, trie, room, _i8(1), begin, at + trie[2][at], limit, exact, _i8(0), row)
+            found = walk(context, context, _i8(1), begin, at + size[at], limit, exact, _i8(0), _i8(ROW))
             if found < 0:
                 return _i8(-1)
             visited += found
     return visited
 
 
-@kernel(_i8(CONTEXT_TYPE, CONTEXT_TYPE, _i4, _i4, _i44, _i44, _i8, _i8))
+@inner(_i8(CONTEXT_TYPE, CONTEXT_TYPE, _i4, _i4, _i44, _i44, _i8, _i8))
 def _read_body(context, body, numbers, cut, found, exits, limit, exact):  # type: ignore[no-untyped-def]
-    tables, arena, trie, room = tables_of(context, 0), arena_of(context, 0), trie_of(context, 0), room_of(context, 0)
-    states, rules, distance = tables[2], tables[3], tables[7]
-    groups, tokens, rows, full = body_of(body, 0)[:4]
-    thread, report, words, row = room[0][0], room[5], room[6], room[7]
-    register, below = _i8(thread[REG]), arena[1][thread[NODE]]
+    thread, report, words, row = threads_of(context)[0], report_of(context), words_of(context), row_of(context)
+    register, below, twin = _i8(thread[REG]), costs_of(context)[thread[NODE]], twin_of(context)
     for w in range(row.size):
         row[w] = 0
-    worst = _lay(tables, groups, tokens, trie[4], numbers, rows, full, register, limit - below, row)
-    visited = _walk_tails(tables, arena, room, body, numbers, limit, exact)
+    worst = _lay(context, body, numbers, register, limit - below)
+    visited = _walk_tails(context, body, numbers, limit, exact)
     if visited < 0:
         return _i8(-1)
     for k in range(cut.size):
         row[cut[k] >> 5] &= ~(np.uint32(1) << np.uint32(cut[k] & 31))
     for k in range(found.shape[0]):
-        cost = _cost(states, rules, distance, _i8(found[k, END]), register, _i8(found[k, COUNTS]))
+        cost = _cost(context, _i8(found[k, END]), register, _i8(found[k, COUNTS]))
         if 0 <= cost <= limit - below:
             worst = max(worst, cost)
-            set_bits(row, trie[4], _i8(found[k, TOKEN]))
+            set_bits(row, twin, _i8(found[k, TOKEN]))
     if worst >= 0:
         report[WORST] = max(report[WORST], worst + below)
-    more = _walk_exits(tables, arena, trie, room, exits, limit, exact)
+    more = _walk_exits(context, exits, limit, exact)
     if more < 0:
         return _i8(-1)
     for w in range(row.size):
@@ -240,7 +257,7 @@ def _read_body(context, body, numbers, cut, found, exits, limit, exact):  # type
     return visited + more
 
 
-@kernel(_i8(CONTEXT_TYPE, CONTEXT_TYPE, _i4, _i4, _i44, _i44, _i8, _i8, _i8))
+@entry(_i8(CONTEXT_TYPE, CONTEXT_TYPE, _i4, _i4, _i44, _i44, _i8, _i8, _i8))
 def read_body(context, body, numbers, cut, found, exits, limit, exact, fresh):  # type: ignore[no-untyped-def]
     """Adds to the room's words the tokens that the thread in threads[0] can read, by the body of its state.
 
@@ -248,29 +265,27 @@ def read_body(context, body, numbers, cut, found, exits, limit, exact, fresh):  
     that leave by `exits`. limit, exact: as for masking.walk. fresh: forgets the words and the report first.
     Returns trie nodes visited; in trouble CROWDED or ARENA_FULL (walk.py). The arena is left as it was.
     """
-    arena, room = arena_of(context, 0), room_of(context, 0)
-    counts = arena[7]
+    counts = counts_of(context)
     nodes, keys, sets = counts[NODES], counts[KEYS], counts[SETS]
     if fresh == 1:
-        room[5][:] = 0
-        room[6][:] = 0
+        report_of(context)[:] = 0
+        words_of(context)[:] = 0
     visited = _read_body(context, body, numbers, cut, found, exits, limit, exact)
     full = counts[FULL] == 1
-    undo(arena, nodes, keys, sets)
+    undo(context, nodes, keys, sets)
     return _i8(ARENA_FULL) if full else visited
 
 
-@kernel(_i8(CONTEXT_TYPE, _i8, _i8, _i8, _i8, _i8, _i8, _i8))
+@entry(_i8(CONTEXT_TYPE, _i8, _i8, _i8, _i8, _i8, _i8, _i8))
 def read_threads(context, count, begin, end, limit, exact, first_only, fresh):  # type: ignore[no-untyped-def]
     """Adds to the room's words the tokens of the trie nodes [begin, end) that threads[:count] can read; otherwise as
     masking.walk. fresh, result: as for read_body."""
-    tables, arena, trie, room = tables_of(context, 0), arena_of(context, 0), trie_of(context, 0), room_of(context, 0)
-    counts = arena[7]
+    counts = counts_of(context)
     nodes, keys, sets = counts[NODES], counts[KEYS], counts[SETS]
     if fresh == 1:
-        room[5][:] = 0
-        room[6][:] = 0
-    visited = _walk(tables, arena, trie, room, count, begin, end, limit, exact, first_only, room[6])
+        report_of(context)[:] = 0
+        words_of(context)[:] = 0
+    visited = walk(context, context, count, begin, end, limit, exact, first_only, _i8(WORDS))
     full = counts[FULL] == 1
-    undo(arena, nodes, keys, sets)
+    undo(context, nodes, keys, sets)
     return _i8(ARENA_FULL) if full else visited

@@ -14,13 +14,13 @@ import numpy as np
 from .arena import FULL, KEYS, RETURN, Arena
 from .bodies import Bodies, Body
 from .composing import read_body, read_threads
-from .context import ARENA, ROOM, TABLES, TRIE, Context
+from .context import ROOM, TABLES, TRIE, Context
 from .errors import ConstraintTooLarge
 from .masking import strike
 from .members import class_of
+from .room import Room, room_for, widened
 from .rows import Row
 from .slicing import SlicedWalk
-from .stretches import LOOKED, MARKED, REPORT, SLOTS, WORST
 from .suspects import Suspects
 from .tables import DISTINCT, FAR, KIND, Tables
 from .vocabulary import Vocabulary
@@ -28,13 +28,15 @@ from .walk import (
     ARENA_FULL,
     CROSSED,
     DISTANCE_BIT,
+    LOOKED,
+    MARKED,
     NODE,
     OPEN,
-    QUEUE,
     STATE,
     USED_BIT,
+    WORST,
     accept,
-    nearest,
+    distance,
     next_bytes,
     only_text,
     settle,
@@ -132,37 +134,24 @@ class Explorer:
     """Finds and interns the configurations of one grammar over one vocabulary. Safe to call from several threads."""
 
     def __init__(self, tables: Tables, start: int, vocabulary: Vocabulary, limits: Limits) -> None:
-        self._tables = tuple(tables)  # compiled code takes plain tuples
-        self._trie = tuple(vocabulary.trie)
         self._vocabulary = vocabulary
         self._limits = limits
         self._lock = threading.RLock()
-        self._arena = Arena(limits.nodes)
-        self._interned: dict[bytes, Configuration] = {}
-        self._queue = np.zeros((QUEUE, 3), np.int32)
-        self._notes = np.zeros(3, np.int64)
-        self._report = np.zeros(REPORT, np.int64)
-        self._words, self._row, self._local = (np.zeros(vocabulary.words, np.uint32) for _ in range(3))
-        self._marked = np.empty((vocabulary.size, 2), np.int32)
-        self._offsets, self._crossed = (np.zeros(vocabulary.longest + 3, np.int64) for _ in range(2))
-        self._stretches = (np.zeros((vocabulary.longest + 2, 5), np.int32), np.zeros((SLOTS, 256), np.uint8),
-                           np.zeros((SLOTS + 1, 4), np.int32))
         self._context = Context()
+        self._address = self._context.address
         self._context.put(TABLES, tables)
-        self._context.put(ARENA, self._arena.kernel)
         self._context.put(TRIE, vocabulary.trie)
-        self._set_threads(_FIRST_BUFFER)
-        self._bodies = Bodies(tables, self._context.numbers, vocabulary.bodies)
+        self._arena = Arena(self._context, limits.nodes)
+        self._set_room(room_for(vocabulary, _FIRST_BUFFER))
+        self._interned: dict[bytes, Configuration] = {}
+        self._bodies = Bodies(tables, self._address, vocabulary.bodies)
         self._suspects = Suspects(tables, vocabulary)
         self._keys = self._longest = 0  # free keys looked at, bytes of the longest
         self._nodes = len(vocabulary.trie.byte)
-        self._sliced: SlicedWalk | None = None
-        if not (tables.states[:, KIND] >= DISTINCT).any():
-            self._sliced = SlicedWalk(self._tables, vocabulary, self._queue, self._offsets, self._crossed,
-                                      self._stretches)
-        self._threads[0] = (start, 0, 0, 0, 0)
-        distance = int(nearest(self._tables, self._arena.kernel, self._threads, 0, 1, 1))
-        self.start = self._intern(1 | distance << DISTANCE_BIT)
+        distinct = bool((tables.states[:, KIND] >= DISTINCT).any())
+        self._sliced = None if distinct else SlicedWalk(self._context, vocabulary)
+        self._room.threads[0] = (start, 0, 0, 0, 0)
+        self.start = self._intern(1 | int(distance(self._address, 0, 1, 1)) << DISTANCE_BIT)
 
     @property
     def crowded(self) -> bool:
@@ -172,7 +161,7 @@ class Explorer:
     @property
     def nodes(self) -> Any:
         """int32 [n, 5]: the stack nodes (arena.py names the columns)."""
-        return self._arena.kernel[0]
+        return self._arena.arrays.nodes
 
     def costs(self, configuration: Configuration) -> list[int]:
         """U of each thread, as if no free key had been written."""
@@ -180,19 +169,19 @@ class Explorer:
             return [configuration.distance]
         with self._lock:
             count = self._load(configuration.threads)
-            return [int(nearest(self._tables, self._arena.kernel, self._threads, k, k + 1, 0)) for k in range(count)]
+            return [int(distance(self._address, k, k + 1, 0)) for k in range(count)]
 
     def class_of(self, state: int, register: int) -> int:
         """What a mask depends on of the register of an object in any order, the written keys themselves aside."""
         with self._lock:
-            return int(class_of(self._tables, self._arena.kernel, state, register))
+            return int(class_of(self._address, state, register))
 
     def longest_key(self) -> int:
         """Bytes of the longest free key written so far, at least."""
-        kernel = self._arena.kernel
-        count = int(kernel[7][KEYS])
+        arena = self._arena.arrays
+        count = int(arena.counts[KEYS])
         if count > self._keys:
-            self._longest = max(self._longest, int(kernel[3][self._keys: count, 2].max()))
+            self._longest = max(self._longest, int(arena.pairs[self._keys: count, 2].max()))
             self._keys = count
         return self._longest
 
@@ -205,21 +194,20 @@ class Explorer:
             found, key = -1, configuration.key
             while found < 0:
                 self._view[: len(key)] = key
-                found = accept(self._context.numbers, len(key) // _THREAD, token)
+                found = accept(self._address, len(key) // _THREAD, token)
                 if found < 0:
                     self._make_room(full=found == ARENA_FULL)
             successor = configuration.next[token] = self._intern(found) if found else None
             return successor
 
     def _load(self, threads: Any) -> int:
-        self._threads[: len(threads)] = threads
+        self._room.threads[: len(threads)] = threads
         return len(threads)
 
     def _make_room(self, *, full: bool) -> None:
         """Enlarges the arena when it is full, else the buffer of threads. Raises ConstraintTooLarge at a limit."""
         if full:
             self._arena.grow()
-            self._context.put(ARENA, self._arena.kernel)
         else:
             self._widen()
 
@@ -227,27 +215,23 @@ class Explorer:
         """Runs `work` until neither the arena nor the buffer is too small; then its result, not negative."""
         while True:
             result = work()
-            full = bool(self._arena.kernel[7][FULL])
+            full = bool(self._arena.arrays.counts[FULL])
             if result >= 0 and not full:
                 return result
             self._arena.undo_to(mark)
             self._make_room(full=full)
 
     def _widen(self) -> None:
-        size = 4 * len(self._threads)
+        size = 4 * len(self._room.threads)
         if size > self._limits.threads * (self._vocabulary.longest + 3) + 4 * _FIRST_BUFFER:
             raise ConstraintTooLarge(f"the text so far can be read in more than {self._limits.threads} ways at once",
                                      keyword="ambiguity", fix="Make the alternatives differ earlier.")
-        self._set_threads(size)
+        self._set_room(widened(self._room, size))
 
-    def _set_threads(self, size: int) -> None:
-        """A new buffer. `_view`: its bytes."""
-        self._threads = np.zeros((size, 5), np.int32)
-        self._view = self._threads.data.cast("B")
-        tokens = self._vocabulary
-        self._context.put(ROOM, (
-            self._threads, self._queue, self._notes, tokens.text, tokens.starts, self._report, self._words, self._row,
-            self._marked, self._offsets, self._crossed, *self._stretches, self._local))
+    def _set_room(self, room: Room) -> None:
+        self._room = room
+        self._view = room.threads.data.cast("B")  # its bytes
+        self._context.put(ROOM, room)
 
     def _intern(self, found: int) -> Configuration:
         """The configuration of the threads in the buffer that `accept` described so."""
@@ -296,9 +280,9 @@ class Explorer:
                 visited = self._settled(lambda: self._read_one(configuration.key, bodies[0], limit, int(exact)))
             else:
                 visited = self._settled(lambda: self._read(threads, bodies, limit, int(exact)))
-            report = self._report
-            marked = self._marked[: report[MARKED]].copy() if report[MARKED] else _UNMARKED
-            return Walked(self._words, int(report[WORST]), int(report[LOOKED]), marked, visited)
+            room, report = self._room, self._room.report
+            marked = room.marked[: report[MARKED]].copy() if report[MARKED] else _UNMARKED
+            return Walked(room.words, int(report[WORST]), int(report[LOOKED]), marked, visited)
 
     def _plain_threads(self, configuration: Configuration, exact: bool) -> Any:
         threads = configuration.threads.copy()
@@ -310,15 +294,14 @@ class Explorer:
         """What _read does, for one thread."""
         self._view[:_THREAD] = key
         if not exact:
-            self._threads[0, OPEN] = 0
-        context = self._context.numbers
+            self._room.threads[0, OPEN] = 0
         if body is None:
-            return int(read_threads(context, 1, 0, self._nodes, limit, exact, 0, 1))
-        return int(read_body(context, body.rows.context, body.numbers, *body[2:], limit, exact, 1))
+            return int(read_threads(self._address, 1, 0, self._nodes, limit, exact, 0, 1))
+        return int(read_body(self._address, body.rows.context.address, body.numbers, *body[2:], limit, exact, 1))
 
     def _below(self, node: int) -> int:
         """The state of the frame that a stack node returns to, -1 for the bottom."""
-        return int(self._arena.kernel[0][node, RETURN]) if node else -1
+        return int(self._arena.arrays.nodes[node, RETURN]) if node else -1
 
     def _settled(self, work: Callable[[], int]) -> int:
         """Runs work, which leaves the arena as it was, until there is room for it; then its result."""
@@ -330,11 +313,12 @@ class Explorer:
 
     def _read(self, threads: Any, bodies: list[Body | None], limit: int, exact: int) -> int:
         """The bodies of the threads that have one, then one walk of all others. Returns what read_body does."""
-        visited, fresh, context = 0, 1, self._context.numbers
+        visited, fresh = 0, 1
         for k, body in enumerate(bodies):
             if body is not None:
-                self._threads[0] = threads[k]
-                found = int(read_body(context, body.rows.context, body.numbers, *body[2:], limit, exact, fresh))
+                self._room.threads[0] = threads[k]
+                found = int(read_body(self._address, body.rows.context.address, body.numbers, *body[2:], limit, exact,
+                                      fresh))
                 if found < 0:
                     return found
                 visited, fresh = visited + found, 0
@@ -342,17 +326,16 @@ class Explorer:
         if not rest:
             return visited
         count = self._load(threads if len(rest) == len(threads) else threads[np.array(rest)])
-        found = int(read_threads(context, count, 0, self._nodes, limit, exact, 0, fresh))
+        found = int(read_threads(self._address, count, 0, self._nodes, limit, exact, 0, fresh))
         return visited + found if found >= 0 else found
 
     def _walk_slices(self, sliced: SlicedWalk, threads: Any, limit: int, exact: bool) -> Walked:
         with self._lock:
             mark = self._arena.mark()
-            words, report = self._words, self._report
-            self._retried(mark, lambda: sliced.run(self._arena.kernel, self._threads, threads, limit, int(exact), words,
-                                                   report))
+            self._retried(mark, lambda: sliced.run(self._room, threads, limit, int(exact)))
             self._arena.undo_to(mark)
-            return Walked(words, int(report[WORST]), int(report[LOOKED]), _UNMARKED, self._nodes)
+            room = self._room
+            return Walked(room.words, int(room.report[WORST]), int(room.report[LOOKED]), _UNMARKED, self._nodes)
 
     def any_token(self, threads: Any, begin: int, end: int) -> bool:
         """Whether some token in the trie nodes [begin, end) can be read from `threads`."""
@@ -360,8 +343,8 @@ class Explorer:
             return False
         with self._lock:
             self._settled(lambda: int(read_threads(
-                self._context.numbers, self._load(threads), begin, end, NO_LIMIT, 1, 1, 1)))
-            return bool(self._words.any())
+                self._address, self._load(threads), begin, end, NO_LIMIT, 1, 1, 1)))
+            return bool(self._room.words.any())
 
     def doubtful(self, configuration: Configuration, marked: Any) -> Any:
         """Of the marked tokens those that the free keys written may forbid: not one that ends the first key of its
@@ -369,7 +352,7 @@ class Explorer:
         if not len(marked):
             return marked
         if configuration.used:
-            return self._suspects.among(marked, configuration.threads, self._arena.kernel)
+            return self._suspects.among(marked, configuration.threads, self._arena.arrays)
         return marked[marked[:, 1] >= 2]
 
     def strike(self, configuration: Configuration, words: Any, marked: Any, limit: int = NO_LIMIT) -> int:
@@ -380,21 +363,17 @@ class Explorer:
         text = np.frombuffer(b"".join(tokens), np.uint8).copy()
         ends = np.cumsum(np.array([len(t) for t in tokens], np.int64))
         marked = np.ascontiguousarray(marked)
+        threads = configuration.threads.copy()
         with self._lock:
-            def work() -> int:
-                self._load(configuration.threads)
-                return int(strike(self._tables, self._arena.kernel, self._threads, len(configuration.threads), text,
-                                  ends, marked, limit, words, np.empty_like(self._threads), self._queue, self._notes))
-
-            return self._retried(self._arena.mark(), work)
+            return self._retried(self._arena.mark(), lambda: int(strike(
+                self._address, threads, text, ends, marked, limit, words)))
 
     def following(self, threads: Any) -> bytes:
         """The bytes that may come next, in order."""
         with self._lock:
             mark = self._arena.mark()
             found = np.zeros(256, np.uint8)
-            self._retried(mark, lambda: int(next_bytes(
-                self._tables, self._arena.kernel, self._threads, self._load(threads), found, self._queue, self._notes)))
+            self._retried(mark, lambda: int(next_bytes(self._address, self._load(threads), found)))
             self._arena.undo_to(mark)
             return bytes(np.flatnonzero(found).tolist())
 
@@ -409,12 +388,11 @@ class Explorer:
         mark = self._arena.mark()
         text = np.zeros(_FORCED_BYTES, np.uint8)
         length = self._retried(mark, lambda: int(only_text(
-            self._tables, self._arena.kernel, self._threads, self._load(configuration.threads), text, self._queue,
-            self._notes)))
+            self._address, self._load(configuration.threads), text)))
         if length == 0:
             self._arena.undo_to(mark)
             return Forced(b"", None, True)
-        count = int(self._notes[CROSSED])
-        settle(self._tables, self._arena.kernel, self._threads, count)
-        threads = self._threads[:count].copy()
+        count = int(self._room.report[CROSSED])
+        settle(self._address, count)
+        threads = self._room.threads[:count].copy()
         return Forced(text[:length].tobytes(), threads, bool(self.following(threads)))

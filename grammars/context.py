@@ -1,6 +1,12 @@
-"""Everything that compiled code reads and writes for one explorer, handed over as one array of addresses.
+"""The one argument of compiled code: a *context*, the address of a list of where every array lies that it works on.
 
-A call that takes each array by itself pays for each of them: a microsecond for two dozen, as much as an accepted token.
+Compiled functions take a context and look up what they need by name: `states = states_of(context)`. To hand each array
+over by itself costs a microsecond for two dozen in a call from Python, and a compilation that is three times as long:
+an array is seven numbers, in every call and in every function that one is compiled into.
+
+The arrays of a `Part` lie one behind the other: the trie of a vocabulary, the tables of a grammar, the arena of an
+explorer and its room to work in have one place each in a context. Lists of other parts are made the same way (a body,
+bodies.py; what is solved, distance.py). A context begins with its trie, so that it may stand where one is asked for.
 """
 
 from __future__ import annotations
@@ -14,87 +20,107 @@ from numba import types
 from numba.extending import intrinsic
 from numba.np.arrayobj import make_array, populate_array
 
-from .arena import ARENA_TYPE
-from .tables import TABLES_TYPE
-from .trie import TRIE_TYPE
-
-CONTEXT_TYPE = types.int64[::1]
+CONTEXT_TYPE = types.int64
+TRIE_TYPE = CONTEXT_TYPE  # what begins with a trie
 _WIDTH = 3  # numbers an array takes: its address and up to two lengths
 
 _u1, _u4, _u11, _u44 = types.uint8[::1], types.uint32[::1], types.uint8[:, ::1], types.uint32[:, ::1]
 _i4, _i44, _i8s = types.int32[::1], types.int32[:, ::1], types.int64[::1]
-# threads, queue, notes; the text of all tokens and where each begins; of masks: report, words, row, marked, offsets,
-# crossed, stretches, kinds, known, local
-ROOM_TYPE = types.Tuple((  # type: ignore[no-untyped-call]
-    _i44, _i44, _i8s, _u1, _i8s, _i8s, _u4, _u4, _i44, _i8s, _i8s, _i44, _u11, _i44, _u4))
-# groups, tokens, rows, full, tails, ids (bodies.py); then a trie for each tail
-BODY_TYPE = types.Tuple((_i44, _i4, _u44, _u4, _i44, _i44))  # type: ignore[no-untyped-call]
-PARTS = (TABLES_TYPE, ARENA_TYPE, TRIE_TYPE, ROOM_TYPE)
-TABLES, ARENA, TRIE, ROOM = range(len(PARTS))
 
 
-def _start(part: int) -> int:
-    return sum(_WIDTH * len(kinds) for kinds in PARTS[:part])
-
-
-def _unpacker(kinds: Any, start: int) -> Any:
-    """An intrinsic for compiled code: arrays of these kinds from a context, as a tuple. It costs a load an array.
-
-    Its second argument: which of several such tuples that follow each other from `start` on.
-    """
+def _accessor(kind: Any, columns: int, at: int) -> Any:
+    """An intrinsic for compiled code: the array of this kind that the numbers of a context from `at` on are about."""
     of_kind: Callable[..., Any] = make_array
     fill: Callable[..., Any] = populate_array
 
     def build(target: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        numbers, word = of_kind(signature.args[0])(target, builder, arguments[0]).data, ir.IntType(64)
-        first = builder.mul(builder.sext(arguments[1], word), ir.Constant(word, _WIDTH * len(kinds)))
-        arrays = []
-
-        def number(index: int) -> Any:
-            return builder.load(builder.gep(numbers, [builder.add(first, ir.Constant(word, index))]))
-
-        for at, kind in enumerate(kinds):
-            at = start + _WIDTH * at
-            array = of_kind(kind)(target, builder)
-            size = target.get_constant(types.intp, kind.dtype.bitwidth // 8)
-            shape = [number(at + 1 + axis) for axis in range(kind.ndim)]
-            strides = [size] if kind.ndim == 1 else [builder.mul(size, shape[1]), size]
-            data = builder.inttoptr(number(at), array.data.type)
-            fill(array, data=data, shape=shape, strides=strides, itemsize=size, meminfo=None)
-            arrays.append(array._getvalue())
-        return target.make_tuple(builder, kinds, arrays)
+        word = ir.IntType(64)
+        numbers = builder.inttoptr(arguments[0], word.as_pointer())
+        places = (builder.gep(numbers, [ir.Constant(word, at + k)]) for k in range(1 + kind.ndim))
+        address, *shape = (builder.load(place) for place in places)
+        array, size = of_kind(kind)(target, builder), ir.Constant(word, kind.dtype.bitwidth // 8)
+        if columns:
+            shape[1] = ir.Constant(word, columns)
+        strides = [size] if kind.ndim == 1 else [builder.mul(size, shape[1]), size]
+        data = builder.inttoptr(address, array.data.type)
+        fill(array, data=data, shape=shape, strides=strides, itemsize=size, meminfo=None)
+        return array._getvalue()
 
     @intrinsic
-    def unpack(typing: Any, context: Any, index: Any) -> Any:
-        return kinds(context, types.int64), build
+    def array_of(typing: Any, context: Any) -> Any:
+        return kind(CONTEXT_TYPE), build
 
-    return unpack
-
-
-tables_of, arena_of, trie_of, room_of = (_unpacker(kinds, _start(part)) for part, kinds in enumerate(PARTS))
-body_of = _unpacker(BODY_TYPE, 0)
-tail_of = _unpacker(TRIE_TYPE, _WIDTH * len(BODY_TYPE))
+    return array_of
 
 
-def addresses(kinds: Any, arrays: Sequence[Any]) -> list[int]:
-    """What a context holds for these arrays. Raises ValueError for one that is not contiguous and of its kind."""
-    numbers = []
-    for kind, array in zip(kinds, arrays, strict=True):
-        if array.dtype != np.dtype(str(kind.dtype)) or array.ndim != kind.ndim or not array.flags.c_contiguous:
-            raise ValueError(f"a part of a context must be {kind}, not {array.dtype} [{array.ndim} axes]")
-        numbers += [array.ctypes.data, array.shape[0], array.shape[1] if array.ndim == 2 else 0]
-    return numbers
+class Part:
+    """Arrays that lie one behind the other in a context, from its number `start` on, before `end`.
+
+    Their kinds are told one by one, in order (`array`): what is returned is how compiled code gets the array.
+    """
+
+    def __init__(self, start: int = 0) -> None:
+        self._kinds: list[tuple[Any, int]] = []
+        self.start = self.end = start
+
+    def array(self, kind: Any, columns: int = 0) -> Any:
+        """The accessor of the next array. columns: how many it has, where that is known to compiled code."""
+        found = _accessor(kind, columns, self.end)
+        self._kinds.append((kind, columns))
+        self.end += _WIDTH
+        return found
+
+    def addresses(self, arrays: Sequence[Any]) -> list[int]:
+        """What a context holds for these arrays. Raises ValueError for one that is not contiguous and of its kind."""
+        numbers = []
+        for (kind, columns), array in zip(self._kinds, arrays, strict=True):
+            if array.dtype != np.dtype(str(kind.dtype)) or array.ndim != kind.ndim or not array.flags.c_contiguous or (
+                    columns and array.shape[1] != columns):
+                raise ValueError(f"a part of a context must be {kind} with {columns or 'any'} columns, not "
+                                 f"{array.dtype} {list(array.shape)}")
+            numbers += [array.ctypes.data, array.shape[0], array.shape[1] if array.ndim == 2 else 0]
+        return numbers
+
+
+TRIE = Part()  # trie.py
+byte_of, depth_of, size_of = TRIE.array(_u1), TRIE.array(_i4), TRIE.array(_i4)
+token_of, twin_of, plain_of = TRIE.array(_i4), TRIE.array(_i4), TRIE.array(_u1)
+
+TABLES = Part(TRIE.end)  # tables.py
+classes_of, go_of, states_of = TABLES.array(_u1), TABLES.array(_i44), TABLES.array(_i44, 11)
+rules_of, calls_of, edges_of = TABLES.array(_i44, 24), TABLES.array(_i44, 4), TABLES.array(_i44, 4)
+first_of, distance_of, next_required_of = TABLES.array(_u11), TABLES.array(_i4), TABLES.array(_i4)
+single_of, members_of, reach_of = TABLES.array(_u1), TABLES.array(_i44, 4), TABLES.array(_i44, 2)
+
+ARENA = Part(TABLES.end)  # arena.py
+nodes_of, costs_of, node_slots_of = ARENA.array(_i44, 5), ARENA.array(_i8s), ARENA.array(_i4)
+pairs_of, pair_slots_of = ARENA.array(_i44, 3), ARENA.array(_i4)
+sets_of, set_slots_of, counts_of = ARENA.array(_i44, 10), ARENA.array(_i4), ARENA.array(_i8s)
+
+ROOM = Part(ARENA.end)
+threads_of, queue_of, report_of = ROOM.array(_i44, 5), ROOM.array(_i44, 3), ROOM.array(_i8s)  # walk.py
+text_of, starts_of = ROOM.array(_u1), ROOM.array(_i8s)  # the text of all tokens, and where each begins
+words_of, row_of, local_of = ROOM.array(_u4), ROOM.array(_u4), ROOM.array(_u4)  # composing.py
+marked_of, offsets_of, crossed_of = ROOM.array(_i44, 2), ROOM.array(_i8s), ROOM.array(_i8s)  # masking.py
+stretches_of, kinds_of, known_of = ROOM.array(_i44, 5), ROOM.array(_u11, 256), ROOM.array(_i44, 4)  # stretches.py
+
+# Of a body (bodies.py), in an array of its own: then come the tries of its tails.
+BODY = Part()
+groups_of, body_tokens_of, rows_of = BODY.array(_i44, 5), BODY.array(_i4), BODY.array(_u44)
+full_of, tails_of, ids_of = BODY.array(_u4), BODY.array(_i44, 6), BODY.array(_i44, 2)
 
 
 class Context:
-    """numbers: int64, what compiled code takes. The arrays are kept alive here."""
+    """address: what compiled code takes. The arrays are kept alive here."""
 
-    def __init__(self) -> None:
-        self.numbers = np.zeros(_start(len(PARTS)), np.int64)
-        self._kept: list[Sequence[Any]] = [()] * len(PARTS)
+    def __init__(self, size: int = ROOM.end) -> None:
+        self._numbers = np.zeros(size, np.int64)
+        self._kept: dict[int, Sequence[Any]] = {}
+        self.address = int(self._numbers.ctypes.data)
 
-    def put(self, part: int, arrays: Sequence[Any]) -> None:
-        """Hands over the arrays of a part. Raises ValueError when they are not of the kinds of PARTS."""
-        found = addresses(PARTS[part], arrays)
-        self._kept[part] = arrays
-        self.numbers[_start(part): _start(part) + len(found)] = found
+    def put(self, part: Part, arrays: Sequence[Any], at: int | None = None) -> None:
+        """Hands over the arrays of a part, at its own place or another. Raises ValueError when they are not of its
+        kinds."""
+        numbers, start = part.addresses(arrays), part.start if at is None else at
+        self._numbers[start: start + len(numbers)] = numbers
+        self._kept[start] = arrays

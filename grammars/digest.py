@@ -8,14 +8,14 @@ from typing import Any
 import numpy as np
 from numba import types
 
-from .jit import kernel
+from .jit import entry
 
 _LANES = 4
 
 _u8, _i8 = types.uint64[::1], types.int64
 
 
-@kernel(types.void(_u8, _i8, _u8, _u8))
+@entry(types.void(_u8, _i8, _u8, _u8))
 def _digest(pairs, last, secret, lanes):  # type: ignore[no-untyped-def]
     """Lane n: the sum of the products of both halves of pairs[k], after secret[k + n] was added to each of them."""
     half, low = np.uint64(32), np.uint64(0xFFFFFFFF)

@@ -19,6 +19,17 @@ import numpy as np
 from numba import types
 
 from .columns import next_column
+from .context import (
+    CONTEXT_TYPE,
+    TABLES,
+    TRIE,
+    Context,
+    Part,
+    distance_of,
+    next_required_of,
+    rules_of,
+    states_of,
+)
 from .errors import MissingByte, Unsatisfiable
 from .finishing import finish
 from .flat import (
@@ -37,7 +48,7 @@ from .flat import (
 )
 from .ir import CLOSE_KEY, NEXT_KEY, OPEN_KEY, Grammar
 from .item_costs import surplus
-from .jit import kernel
+from .jit import entry, inner
 from .member_costs import MembersProblem
 from .shortening import shorten
 from .tables import (
@@ -49,7 +60,6 @@ from .tables import (
     NEXT,
     START,
     SURPLUS,
-    TABLES_TYPE,
     Layout,
     Tables,
     build_tables,
@@ -58,7 +68,10 @@ from .token_paths import solve_exactly
 from .trie import Trie
 
 _i8, _i44, _i4, _u1 = types.int64, types.int32[:, ::1], types.int32[::1], types.uint8[::1]
-_ROWS = types.Tuple((_i44, _i4, _i4, _i4, _i44, _i4, _i4, _i4, _i4))  # type: ignore[no-untyped-call]
+_ROWS = Part()  # of _Rows, in an array of its own
+_rows_of, _begins_of, _into_of, _arrives_of = _ROWS.array(_i44, 6), *(_ROWS.array(_i4) for _ in range(3))
+_calls_of, _calls_by_rule_of, _callers_of = _ROWS.array(_i44, 2), _ROWS.array(_i4), _ROWS.array(_i4)
+_called_of, _columns_of = _ROWS.array(_i4), _ROWS.array(_i4)
 
 
 class _Rows(NamedTuple):
@@ -78,7 +91,7 @@ class _Rows(NamedTuple):
     columns: Any
 
 
-@kernel(_i8(_i44, _i8, _i4, _i44, _i8, _i8, _i4, _i4))
+@inner(_i8(_i44, _i8, _i4, _i44, _i8, _i8, _i4, _i4))
 def _through(rows, e, distance, states, kind, column, bounds, following):  # type: ignore[no-untyped-def]
     """The cost of a row in a column, from its target on included."""
     target, action, cost = rows[e, 1], rows[e, 2], rows[e, 3]
@@ -94,7 +107,7 @@ def _through(rows, e, distance, states, kind, column, bounds, following):  # typ
     return min(_i8(FAR), _i8(cost) + _i8(rest))
 
 
-@kernel(types.boolean(_i8, _i8, _i4, _i4))
+@inner(types.boolean(_i8, _i8, _i4, _i4))
 def _may_return(kind, column, bounds, following):  # type: ignore[no-untyped-def]
     low = bounds[LOW]
     if kind == COUNTER:
@@ -102,19 +115,20 @@ def _may_return(kind, column, bounds, following):  # type: ignore[no-untyped-def
     return following.size == 0 or following[min(column, low)] >= low
 
 
-@kernel(types.void(_ROWS, TABLES_TYPE, _i8, _i4, _u1))
-def _solve(arrays, tables, rule, queue, waits):  # type: ignore[no-untyped-def]
-    """Fills the distances of one rule, column by column, going back from what became nearer. queue: room for a
-    ring of all states; waits: by state, 0."""
-    for k in range(arrays[5][rule], arrays[5][rule + 1]):
-        called = arrays[4][k, 1]
-        arrays[0][arrays[4][k, 0], 3] = tables[7][tables[2][tables[3][called, START], BASE]]
-    rows, begins, into, arrives, columns = arrays[0], arrays[1], arrays[2], arrays[3], arrays[8][rule]
-    states, bounds, distance = tables[2], tables[3][rule], tables[7]
+@entry(types.void(CONTEXT_TYPE, CONTEXT_TYPE, _i8, _i4, _u1))
+def _solve(context, solving, rule, queue, waits):  # type: ignore[no-untyped-def]
+    """Fills the distances of one rule, column by column, going back from what became nearer. solving: of _Rows; queue:
+    room for a ring of all states; waits: by state, 0."""
+    states, rules, distance = states_of(context), rules_of(context), distance_of(context)
+    rows, calls, calls_by_rule = _rows_of(solving), _calls_of(solving), _calls_by_rule_of(solving)
+    for k in range(calls_by_rule[rule], calls_by_rule[rule + 1]):
+        rows[calls[k, 0], 3] = distance[states[rules[calls[k, 1], START], BASE]]
+    begins, into, arrives = _begins_of(solving), _into_of(solving), _arrives_of(solving)
+    columns, bounds, next_required = _columns_of(solving)[rule], rules[rule], next_required_of(context)
     start = bounds[START]
-    end = tables[3][rule + 1, START] if rule + 1 < tables[3].shape[0] else states.shape[0]
+    end = rules[rule + 1, START] if rule + 1 < rules.shape[0] else states.shape[0]
     kind, low = states[start, KIND], bounds[LOW]
-    following = tables[8][bounds[NEXT]: bounds[NEXT] + low + 1] if kind > COUNTER else tables[8][:0]
+    following = next_required[bounds[NEXT]: bounds[NEXT] + low + 1] if kind > COUNTER else next_required[:0]
     for turn in range(columns):
         column = columns - 1 - turn
         if kind == DISTINCT and turn < 2:  # the first of these is asked about by the second
@@ -149,11 +163,11 @@ def _solve(arrays, tables, rule, queue, waits):  # type: ignore[no-untyped-def]
                         tail += 1
 
 
-@kernel(types.void(_ROWS, TABLES_TYPE, _i4, _i4, _u1, _u1))
-def _solve_all(arrays, tables, order, queue, waits, dirty):  # type: ignore[no-untyped-def]
+@entry(types.void(CONTEXT_TYPE, CONTEXT_TYPE, _i4, _i4, _u1, _u1))
+def _solve_all(context, solving, order, queue, waits, dirty):  # type: ignore[no-untyped-def]
     """Solves the rules in this order, callees first, again whenever a callee became nearer. dirty: by rule, 1."""
-    callers, called = arrays[6], arrays[7]
-    states, rules, distance = tables[2], tables[3], tables[7]
+    callers, called = _callers_of(solving), _called_of(solving)
+    states, rules, distance = states_of(context), rules_of(context), distance_of(context)
     changed = True
     while changed:
         changed = False
@@ -163,14 +177,14 @@ def _solve_all(arrays, tables, order, queue, waits, dirty):  # type: ignore[no-u
             dirty[rule] = 0
             at = states[rules[rule, START], BASE]
             before = distance[at]
-            _solve(arrays, tables, rule, queue, waits)
+            _solve(context, solving, rule, queue, waits)
             if distance[at] < before:
                 changed = True
                 for k in range(called[rule], called[rule + 1]):
                     dirty[callers[k]] = 1
 
 
-@kernel(_i8(_i44, _i4, _i8, _i4, _i4, _u1))
+@entry(_i8(_i44, _i4, _i8, _i4, _i4, _u1))
 def _callees_first(calls, calls_of, start, order, stack, seen):  # type: ignore[no-untyped-def]
     """Fills order with all rules, in post-order of the calls, `start` first of the roots. stack: room for twice as many
     numbers as calls and rules. Returns how many rules there are."""
@@ -225,7 +239,7 @@ def _rows(layout: Layout, available: Any, surplus: Any) -> _Rows:
         calls[by_callee, OWNER], np.searchsorted(calls[by_callee, CALLED], numbers), layout.column_counts)))
 
 
-def _fill(tables: Tables, grammar: Grammar, layout: Layout, available: Any) -> tuple[int, _Rows, Any]:
+def _fill(context: Context, tables: Tables, grammar: Grammar, layout: Layout, available: Any) -> tuple[int, _Rows, Any]:
     """Solves all rules. Returns the start rule's cost, FAR when it cannot finish; the rows; the rules callees first."""
     tables.distance[:] = FAR
     for index in np.unique(layout.flat.edges[layout.flat.edges[:, ACTION] == NEXT_KEY, OWNER]).tolist():
@@ -234,15 +248,17 @@ def _fill(tables: Tables, grammar: Grammar, layout: Layout, available: Any) -> t
     order, stack = np.empty(count, np.int32), np.empty(2 * (count + len(arrays.calls)) + 2, np.int32)
     _callees_first(arrays.calls, arrays.calls_of, grammar.start, order, stack, np.zeros(count, np.uint8))
     queue, waits = np.empty(layout.states, np.int32), np.zeros(layout.states, np.uint8)
+    solving = Context(_ROWS.end)
+    solving.put(_ROWS, arrays)
     if (layout.flat.kinds == MEMBERS).any():
-        _solve_members(tables, layout, arrays, order.tolist(), available, (queue, waits))
+        _solve_members(context, tables, layout, arrays, order.tolist(), available, (solving.address, queue, waits))
     else:
-        _solve_all(tuple(arrays), tuple(tables), order, queue, waits, np.ones(count, np.uint8))
+        _solve_all(context.address, solving.address, order, queue, waits, np.ones(count, np.uint8))
     return int(tables.distance[layout.bases[grammar.start]]), arrays, order
 
 
-def _solve_members(tables: Tables, layout: Layout, arrays: _Rows, order: list[int], available: Any,
-                   room: tuple[Any, Any]) -> None:
+def _solve_members(context: Context, tables: Tables, layout: Layout, arrays: _Rows, order: list[int], available: Any,
+                   room: tuple[int, Any, Any]) -> None:
     """What _solve_all does, where some objects have their keys in any order: those are solved by member_costs.py."""
     problems = {index: _members_problem(tables, layout, arrays, index, available)
                 for index in np.flatnonzero(layout.flat.kinds == MEMBERS).tolist()}
@@ -255,7 +271,7 @@ def _solve_members(tables: Tables, layout: Layout, arrays: _Rows, order: list[in
             if index in problems:
                 tables.distance[layout.bases[index]] = problems[index].solve(starts)
             else:
-                _solve(tuple(arrays), tuple(tables), index, *room)
+                _solve(context.address, room[0], index, *room[1:])
             cost = int(tables.distance[layout.bases[index]])
             if cost < starts[index]:
                 starts[index] = cost
@@ -281,25 +297,28 @@ def compile_tables(grammar: Grammar, layout: Layout, single: Any, trie: Trie, he
 
     Raises MissingByte when only bytes without a token stand in the way, Unsatisfiable when no text fits at all.
     """
-    tables = build_tables(layout, single)
-    cost, arrays, order = _fill(tables, grammar, layout, single)
+    tables, context = build_tables(layout, single), Context()
+    context.put(TABLES, tables)
+    context.put(TRIE, trie)
+    cost, arrays, order = _fill(context, tables, grammar, layout, single)
     if cost >= FAR:
-        raise _cause(tables, grammar, layout, single)
-    shorten(arrays.rows, arrays.begins, arrays.columns, order, tables, trie, heads)
+        raise _cause(context, tables, grammar, layout, single)
+    shorten(context, arrays.rows, arrays.begins, arrays.columns, order, tables.distance, heads)
     if len(grammar.rules) == 1 and layout.columns[0] == 1 and not grammar.rules[0].calls:
-        solve_exactly(tables, trie)
-    finish(tables, layout)
+        solve_exactly(context, tables)
+    finish(context, tables, layout)
     return tables
 
 
-def _cause(tables: Tables, grammar: Grammar, layout: Layout, single: Any) -> MissingByte | Unsatisfiable:
+def _cause(context: Context, tables: Tables, grammar: Grammar, layout: Layout,
+           single: Any) -> MissingByte | Unsatisfiable:
     root = grammar.rules[grammar.start]
     available = np.ones(256, np.uint8)
-    if _fill(tables, grammar, layout, available)[0] >= FAR:
+    if _fill(context, tables, grammar, layout, available)[0] >= FAR:
         return Unsatisfiable(f"no finite text fits {root.name}", where=root.pointer)
     for byte in np.flatnonzero(single == 0).tolist():
         available[byte] = 0
-        if _fill(tables, grammar, layout, available)[0] >= FAR:
+        if _fill(context, tables, grammar, layout, available)[0] >= FAR:
             break
     return MissingByte(f"every text of this constraint needs the byte 0x{byte:02X}, which no token is",
                        where=root.pointer, fix="Use a model whose vocabulary has that byte.")

@@ -10,9 +10,10 @@ from __future__ import annotations
 import numpy as np
 from numba import types
 
+from .context import CONTEXT_TYPE, Context, Part
 from .flat import ACTION, BYTE_HIGH, BYTE_LOW, OWNER, SOURCE, TARGET, Flat
 from .ir import ESCAPED
-from .jit import kernel
+from .jit import entry, inner, shared
 
 _BACKSLASH = 0x5C
 # The letters of the short escapes, and what they mean.
@@ -29,7 +30,9 @@ _FIRST_UNIT, _SECOND_UNIT, _LEVELS = 0, 4, 4
 _EDGES, _NODES, _STATES, _RULE, _FULL = 0, 1, 2, 3, 4
 
 _i8, _i88, _i8s = types.int64, types.int64[:, ::1], types.int64[::1]
-_ROOM = (_i88, _i88, _i8s, _i88, _i8s, _i8s)  # out, nodes, slots, open, blocks, counts
+_ROOM = Part()
+_out_of, _nodes_of, _slots_of = _ROOM.array(_i88, TARGET + 2), _ROOM.array(_i88, _NODE), _ROOM.array(_i8s)
+_open_of, _blocks_of, _counts_of = _ROOM.array(_i88, _DIGITS), _ROOM.array(_i8s), _ROOM.array(_i8s)
 
 
 def written_out(flat: Flat) -> Flat:
@@ -44,15 +47,18 @@ def written_out(flat: Flat) -> Flat:
     while True:
         out, nodes = np.empty((len(flat.edges) + 4 * room, TARGET + 2), np.int64), np.empty((room, _NODE), np.int64)
         slots = np.full(1 << (2 * room - 1).bit_length(), -1, np.int64)
-        count = _write_out(flat.edges, states, out, nodes, slots, np.empty((2 * _LEVELS, _DIGITS), np.int64),
-                           np.empty(2 * _LEVELS, np.int64), np.zeros(5, np.int64))
+        context = Context(_ROOM.end)
+        context.put(_ROOM, (out, nodes, slots, np.empty((2 * _LEVELS, _DIGITS), np.int64),
+                            np.empty(2 * _LEVELS, np.int64), np.zeros(5, np.int64)))
+        count = _write_out(context.address, flat.edges, states)
         if count >= 0:
             return flat._replace(edges=out[:count], states=states)
         states, room = flat.states.copy(), 4 * room
 
 
-@kernel(types.void(_i8, _i8, _i8, _i8, *_ROOM))
-def _edge(source, low, high, target, out, nodes, slots, open, blocks, counts):  # type: ignore[no-untyped-def]
+@inner(types.void(CONTEXT_TYPE, _i8, _i8, _i8, _i8))
+def _edge(context, source, low, high, target):  # type: ignore[no-untyped-def]
+    out, counts = _out_of(context), _counts_of(context)
     at = counts[_EDGES]
     if at >= out.shape[0]:
         counts[_FULL] = 1
@@ -62,31 +68,32 @@ def _edge(source, low, high, target, out, nodes, slots, open, blocks, counts):  
     counts[_EDGES] = at + 1
 
 
-@kernel(types.void(_i8, _i8s, *_ROOM))
-def _edges_of(state, node, out, nodes, slots, open, blocks, counts):  # type: ignore[no-untyped-def]
+@inner(types.void(CONTEXT_TYPE, _i8, _i8s))
+def _edges_of(context, state, node):  # type: ignore[no-untyped-def]
     """Writes the edges of a new state."""
     if node[0] == _AFTER:
         for k in range(len(_LETTERS)):
             if node[1 + k] >= 0:
-                _edge(state, _LETTERS[k], _LETTERS[k], node[1 + k], out, nodes, slots, open, blocks, counts)
+                _edge(context, state, _LETTERS[k], _LETTERS[k], node[1 + k])
         if node[9] >= 0:
-            _edge(state, 0x75, 0x75, node[9], out, nodes, slots, open, blocks, counts)
+            _edge(context, state, 0x75, 0x75, node[9])
         return
     if node[0] < -1:
-        _edge(state, -2 - node[0], -2 - node[0], node[1], out, nodes, slots, open, blocks, counts)
+        _edge(context, state, -2 - node[0], -2 - node[0], node[1])
         return
     for first, last, origin in ((0, 9, 0x30), (10, 15, 0x41 - 10), (10, 15, 0x61 - 10)):
         low = first
         for digit in range(first, last + 1):
             if digit == last or node[digit + 1] != node[digit]:
                 if node[digit] >= 0:
-                    _edge(state, origin + low, origin + digit, node[digit], out, nodes, slots, open, blocks, counts)
+                    _edge(context, state, origin + low, origin + digit, node[digit])
                 low = digit + 1
 
 
-@kernel(_i8(_i8s, *_ROOM))
-def _state(node, out, nodes, slots, open, blocks, counts):  # type: ignore[no-untyped-def]
+@inner(_i8(CONTEXT_TYPE, _i8s))
+def _state(context, node):  # type: ignore[no-untyped-def]
     """The state of this rule that is known by a node's first 16 numbers, made now if there is none."""
+    nodes, slots, counts = _nodes_of(context), _slots_of(context), _counts_of(context)
     mixed = counts[_RULE]
     for k in range(_DIGITS):
         mixed = (mixed ^ node[k]) * 0x2545F4914F6CDD1D
@@ -108,45 +115,48 @@ def _state(node, out, nodes, slots, open, blocks, counts):  # type: ignore[no-un
     nodes[number, _DIGITS] = counts[_RULE]
     slots[slot] = number << 32 | state
     counts[_NODES], counts[_STATES] = number + 1, state + 1
-    _edges_of(state, nodes[number], out, nodes, slots, open, blocks, counts)
+    _edges_of(context, state, nodes[number])
     return _i8(state)
 
 
-@kernel(_i8(_i8, _i8, *_ROOM))
-def _byte(byte, target, out, nodes, slots, open, blocks, counts):  # type: ignore[no-untyped-def]
+@inner(_i8(CONTEXT_TYPE, _i8, _i8))
+def _byte(context, byte, target):  # type: ignore[no-untyped-def]
     """The state from which one byte leads to the target. Uses the row of the second unit's first digit."""
+    open = _open_of(context)
     row = open[_SECOND_UNIT]
     row[:] = -1
     row[0], row[1] = -2 - byte, target
-    return _state(row, out, nodes, slots, open, blocks, counts)
+    return _state(context, row)
 
 
-@kernel(types.void(_i8, _i8, *_ROOM))
-def _close(unit, level, out, nodes, slots, open, blocks, counts):  # type: ignore[no-untyped-def]
+@inner(types.void(CONTEXT_TYPE, _i8, _i8))
+def _close(context, unit, level):  # type: ignore[no-untyped-def]
     """The open digits of a level become a state, which a digit of the next level leads to."""
+    open, blocks = _open_of(context), _blocks_of(context)
     at, block = unit + level, blocks[unit + level]
-    state = _state(open[at], out, nodes, slots, open, blocks, counts)
+    state = _state(context, open[at])
     if blocks[at + 1] < 0:
         open[at + 1, :] = -1
     open[at + 1, block & 15], blocks[at + 1], blocks[at] = state, block >> 4, -1
 
 
-@kernel(types.void(_i8, _i8, _i8, _i8, *_ROOM))
-def _add(unit, low, high, target, out, nodes, slots, open, blocks, counts):  # type: ignore[no-untyped-def]
+@shared(types.void(CONTEXT_TYPE, _i8, _i8, _i8, _i8))
+def _add(context, unit, low, high, target):  # type: ignore[no-untyped-def]
     """Units low to high lead to the target. They are added in ascending order."""
+    nodes, open, blocks = _nodes_of(context), _open_of(context), _blocks_of(context)
     while low <= high:
         level = 0
         while level < _LEVELS - 1 and low % (16 << 4 * level) == 0 and low + (16 << 4 * level) - 1 <= high:
             level += 1
         for lower in range(_LEVELS - 1):
             if blocks[unit + lower] >= 0 and (lower < level or blocks[unit + lower] != low >> 4 * (lower + 1)):
-                _close(unit, _i8(lower), out, nodes, slots, open, blocks, counts)
+                _close(context, unit, _i8(lower))
         digit = (low >> 4 * level) & 15
         many = min(16 - digit, (high - low + 1) >> 4 * level)
         state = _i8(target)
         for _ in range(level):  # any digits
             nodes[nodes.shape[0] - 1, :] = state
-            state = _state(nodes[nodes.shape[0] - 1], out, nodes, slots, open, blocks, counts)
+            state = _state(context, nodes[nodes.shape[0] - 1])
         if blocks[unit + level] < 0:
             open[unit + level, :] = -1
         blocks[unit + level] = low >> 4 * (level + 1)
@@ -154,31 +164,32 @@ def _add(unit, low, high, target, out, nodes, slots, open, blocks, counts):  # t
         low += many << 4 * level
 
 
-@kernel(_i8(_i8, *_ROOM))
-def _unit(unit, out, nodes, slots, open, blocks, counts):  # type: ignore[no-untyped-def]
+@inner(_i8(CONTEXT_TYPE, _i8))
+def _unit(context, unit):  # type: ignore[no-untyped-def]
     """The state before the first digit of what was added; -1 when nothing was."""
+    open, blocks = _open_of(context), _blocks_of(context)
     for level in range(_LEVELS - 1):
         if blocks[unit + level] >= 0:
-            _close(unit, _i8(level), out, nodes, slots, open, blocks, counts)
+            _close(context, unit, _i8(level))
     last = unit + _LEVELS - 1
     if blocks[last] < 0:
         return _i8(-1)
     blocks[last] = -1
-    return _state(open[last], out, nodes, slots, open, blocks, counts)
+    return _state(context, open[last])
 
 
-@kernel(types.void(_i8, _i8, *_ROOM))
-def _end_pair(low, high, out, nodes, slots, open, blocks, counts):  # type: ignore[no-untyped-def]
+@inner(types.void(CONTEXT_TYPE, _i8, _i8))
+def _end_pair(context, low, high):  # type: ignore[no-untyped-def]
     """First units low to high (their last ten bits) lead to the second unit that was added."""
-    second = _unit(_i8(_SECOND_UNIT), out, nodes, slots, open, blocks, counts)
+    second = _unit(context, _i8(_SECOND_UNIT))
     if second >= 0:
-        second = _byte(_i8(0x75), second, out, nodes, slots, open, blocks, counts)
-        second = _byte(_i8(_BACKSLASH), second, out, nodes, slots, open, blocks, counts)
-        _add(_i8(_FIRST_UNIT), _HIGH_FIRST + low, _HIGH_FIRST + high, second, out, nodes, slots, open, blocks, counts)
+        second = _byte(context, _i8(0x75), second)
+        second = _byte(context, _i8(_BACKSLASH), second)
+        _add(context, _i8(_FIRST_UNIT), _HIGH_FIRST + low, _HIGH_FIRST + high, second)
 
 
-@kernel(types.void(_i88, _i8, _i8, *_ROOM))
-def _pairs(edges, first, last, out, nodes, slots, open, blocks, counts):  # type: ignore[no-untyped-def]
+@inner(types.void(CONTEXT_TYPE, _i88, _i8, _i8))
+def _pairs(context, edges, first, last):  # type: ignore[no-untyped-def]
     """Adds the characters of edges [first, last) that are written as pairs."""
     second, pending = _i8(_SECOND_UNIT), _i8(-1)  # the first unit whose second ones are being added
     for e in range(first, last):
@@ -188,34 +199,34 @@ def _pairs(edges, first, last, out, nodes, slots, open, blocks, counts):  # type
         while low <= high:
             unit = low >> 10
             if pending >= 0 and pending != unit:
-                _end_pair(pending, pending, out, nodes, slots, open, blocks, counts)
+                _end_pair(context, pending, pending)
                 pending = _i8(-1)
             if low & 1023 or low + 1023 > high:
                 end = min(high, low | 1023)
-                _add(second, _LOW_FIRST + (low & 1023), _LOW_FIRST + (end & 1023), target, out, nodes, slots, open,
-                     blocks, counts)
+                _add(context, second, _LOW_FIRST + (low & 1023), _LOW_FIRST + (end & 1023), target)
                 pending, low = unit, end + 1
             else:
                 end = ((high + 1) >> 10) - 1
-                _add(second, _i8(_LOW_FIRST), _i8(_LOW_LAST), target, out, nodes, slots, open, blocks, counts)
-                _end_pair(unit, end, out, nodes, slots, open, blocks, counts)
+                _add(context, second, _i8(_LOW_FIRST), _i8(_LOW_LAST), target)
+                _end_pair(context, unit, end)
                 low = (end + 1) << 10
     if pending >= 0:
-        _end_pair(pending, pending, out, nodes, slots, open, blocks, counts)
+        _end_pair(context, pending, pending)
 
 
-@kernel(_i8(_i88, _i8, _i8, *_ROOM))
-def _after_backslash(edges, first, last, out, nodes, slots, open, blocks, counts):  # type: ignore[no-untyped-def]
+@inner(_i8(CONTEXT_TYPE, _i88, _i8, _i8))
+def _after_backslash(context, edges, first, last):  # type: ignore[no-untyped-def]
     """The state behind the backslash for the characters of edges [first, last)."""
+    open = _open_of(context)
     unit = _i8(_FIRST_UNIT)
     for e in range(first, last):
-        _add(unit, edges[e, BYTE_LOW] - ESCAPED, min(edges[e, BYTE_HIGH] - ESCAPED, _HIGH_FIRST - 1), edges[e, TARGET],
-             out, nodes, slots, open, blocks, counts)
-    _pairs(edges, first, last, out, nodes, slots, open, blocks, counts)
+        _add(context, unit, edges[e, BYTE_LOW] - ESCAPED, min(edges[e, BYTE_HIGH] - ESCAPED, _HIGH_FIRST - 1),
+             edges[e, TARGET])
+    _pairs(context, edges, first, last)
     for e in range(first, last):
-        _add(unit, max(edges[e, BYTE_LOW] - ESCAPED, _BEYOND), min(edges[e, BYTE_HIGH] - ESCAPED, 0xFFFF),
-             edges[e, TARGET], out, nodes, slots, open, blocks, counts)
-    digits = _unit(unit, out, nodes, slots, open, blocks, counts)
+        _add(context, unit, max(edges[e, BYTE_LOW] - ESCAPED, _BEYOND), min(edges[e, BYTE_HIGH] - ESCAPED, 0xFFFF),
+             edges[e, TARGET])
+    digits = _unit(context, unit)
     node = open[_FIRST_UNIT]
     node[:] = -1
     node[0], node[9] = _AFTER, digits
@@ -223,19 +234,20 @@ def _after_backslash(edges, first, last, out, nodes, slots, open, blocks, counts
         for e in range(first, last):
             if edges[e, BYTE_LOW] - ESCAPED <= _MEANT[k] <= edges[e, BYTE_HIGH] - ESCAPED:
                 node[1 + k] = edges[e, TARGET]
-    return _state(node, out, nodes, slots, open, blocks, counts)
+    return _state(context, node)
 
 
-@kernel(types.boolean(_i88, _i8))
+@inner(types.boolean(_i88, _i8))
 def _goes_on(edges, e):  # type: ignore[no-untyped-def]
     """Whether the next edge has the same source."""
     return (e + 1 < edges.shape[0] and edges[e + 1, OWNER] == edges[e, OWNER]
             and edges[e + 1, SOURCE] == edges[e, SOURCE])
 
 
-@kernel(_i8(_i88, _i8s, *_ROOM))
-def _write_out(edges, states, out, nodes, slots, open, blocks, counts):  # type: ignore[no-untyped-def]
+@entry(_i8(CONTEXT_TYPE, _i88, _i8s))
+def _write_out(context, edges, states):  # type: ignore[no-untyped-def]
     """Fills `out` with the edges of all rules, and adds to their states. Returns how many edges, -1 without room."""
+    out, blocks, counts = _out_of(context), _blocks_of(context), _counts_of(context)
     blocks[:] = -1
     e = 0
     while e < edges.shape[0]:
@@ -255,7 +267,7 @@ def _write_out(edges, states, out, nodes, slots, open, blocks, counts):  # type:
             elif _goes_on(edges, _i8(e)):
                 continue
             else:
-                target = _after_backslash(edges, first, _i8(e + 1), out, nodes, slots, open, blocks, counts)
+                target = _after_backslash(context, edges, first, _i8(e + 1))
                 low, high, first = _i8(_BACKSLASH), _i8(_BACKSLASH), _i8(e + 1)
             out[own, OWNER], out[own, SOURCE], out[own, BYTE_LOW] = counts[_RULE], edges[e, SOURCE], low
             out[own, BYTE_HIGH], out[own, TARGET], out[own, ACTION] = high, target, edges[e, ACTION]

@@ -5,9 +5,21 @@ from __future__ import annotations
 import numpy as np
 from numba import types
 
+from .context import (
+    CONTEXT_TYPE,
+    Context,
+    calls_of,
+    distance_of,
+    edges_of,
+    first_of,
+    go_of,
+    members_of,
+    rules_of,
+    states_of,
+)
 from .flat import COUNTER, DISTINCT, MEMBERS
 from .ir import CLOSE_KEY, COUNT, KEY, NEXT_KEY, OPEN_KEY
-from .jit import kernel
+from .jit import entry, inner
 from .member_keys import INSIDE
 from .tables import (
     BACK,
@@ -34,7 +46,6 @@ from .tables import (
     RULE,
     SIZE,
     START,
-    TABLES_TYPE,
     TIGHT,
     WIDEST,
     Layout,
@@ -45,38 +56,39 @@ from .trie import PLAIN_BYTES
 _i8, _i4, _u1 = types.int64, types.int32[::1], types.uint8[::1]
 
 
-def finish(tables: Tables, layout: Layout) -> None:
-    """Completes tables whose distances are known, in place."""
-    arrays, room = tuple(tables), np.zeros(layout.states, np.uint8)
-    _trim(arrays, layout.column_counts.astype(np.int32), room)
+def finish(context: Context, tables: Tables, layout: Layout) -> None:
+    """Completes tables whose distances are known, in place. context: holds them."""
+    address, room = context.address, np.zeros(layout.states, np.uint8)
+    _trim(address, layout.column_counts.astype(np.int32), room)
     _mark_loops(tables)
-    _fill_first(arrays)
+    _fill_first(address)
     room[:] = 0
-    _mark_tight(arrays, room, np.empty(layout.states, np.int32))
+    _mark_tight(address, room, np.empty(layout.states, np.int32))
 
 
-@kernel(types.void(TABLES_TYPE, _i4, _u1))
-def _trim(tables, columns, dead):  # type: ignore[no-untyped-def]
+@entry(types.void(CONTEXT_TYPE, _i4, _u1))
+def _trim(context, columns, dead):  # type: ignore[no-untyped-def]
     """Removes edges into states that cannot finish in any column; marks states that can in every column as LOOSE.
     columns: by rule; dead: by state, 0."""
-    go, states, rules, edges, distance = tables[1], tables[2], tables[3], tables[5], tables[7]
+    go, states, rules = go_of(context), states_of(context), rules_of(context)
+    edges, distance, members = edges_of(context), distance_of(context), members_of(context)
     for s in range(states.shape[0]):
         rule = states[s, RULE]
         count = rules[rule, LOW] + 1 if states[s, KIND] == DISTINCT else columns[rule]
-        members = states[s, KIND] == MEMBERS
-        dead[s], states[s, LOOSE] = 1, 0 if members else 1
+        unordered = states[s, KIND] == MEMBERS
+        dead[s], states[s, LOOSE] = 1, 0 if unordered else 1
         for c in range(count):
             cost = distance[states[s, BASE] + c]
             if cost < FAR:
                 dead[s] = 0
-                if not members or c >= FREE:
+                if not unordered or c >= FREE:
                     rules[rule, WIDEST] = max(rules[rule, WIDEST], cost)
             else:
                 states[s, LOOSE] = 0
     for rule in range(rules.shape[0]):
         for k in range(rules[rule, FIRST], rules[rule, FIRST] + rules[rule, SIZE]):
-            if tables[10][k, COST] < FAR:
-                rules[rule, WIDEST] = max(rules[rule, WIDEST], tables[10][k, COST])
+            if members[k, COST] < FAR:
+                rules[rule, WIDEST] = max(rules[rule, WIDEST], members[k, COST])
     for s in range(go.shape[0]):
         for c in range(go.shape[1]):
             entry = go[s, c]
@@ -97,10 +109,11 @@ def _mark_loops(tables: Tables) -> None:
     tables.states[counting[back.all(axis=1)], LOOP] = COUNT_LOOP
 
 
-@kernel(types.void(TABLES_TYPE))
-def _fill_first(tables):  # type: ignore[no-untyped-def]
+@entry(types.void(CONTEXT_TYPE))
+def _fill_first(context):  # type: ignore[no-untyped-def]
     """first[rule, class] to its fixed point; rules that cannot finish keep an empty row, so nothing calls them."""
-    go, states, rules, calls, first, distance = tables[1], tables[2], tables[3], tables[4], tables[6], tables[7]
+    go, states, rules = go_of(context), states_of(context), rules_of(context)
+    calls, first, distance = calls_of(context), first_of(context), distance_of(context)
     for rule in range(rules.shape[0]):
         start = rules[rule, START]
         if distance[states[start, BASE]] < FAR:
@@ -121,11 +134,12 @@ def _fill_first(tables):  # type: ignore[no-untyped-def]
                         changed = True
 
 
-@kernel(types.void(TABLES_TYPE, _i8, _u1, _i4, _i8))
-def _mark_narrow(tables, rule, seen, inside, count):  # type: ignore[no-untyped-def]
+@inner(types.void(CONTEXT_TYPE, _i8, _u1, _i4, _i8))
+def _mark_narrow(context, rule, seen, inside, count):  # type: ignore[no-untyped-def]
     """Marks those of the states inside[:count], all of one rule's keys (which `seen` tells), from which finitely many
     ways lead on; and where keys are finitely many, the states from which one must come."""
-    go, states, rules, edges = tables[1], tables[2], tables[3], tables[5]
+    go, states, rules = go_of(context), states_of(context), rules_of(context)
+    edges, distance = edges_of(context), distance_of(context)
     changed = True
     while changed:
         changed = False
@@ -150,12 +164,12 @@ def _mark_narrow(tables, rule, seen, inside, count):  # type: ignore[no-untyped-
         finite = finite or (opens and states[edges[e, 1], PART] == NARROW)
     end = rules[rule + 1, START] if rule + 1 < rules.shape[0] else states.shape[0]
     for s in range(rules[rule, START], end if finite else 0):
-        if seen[s] == 0 and tables[7][states[s, BASE] + rules[rule, LOW] + 1] >= FAR:
+        if seen[s] == 0 and distance[states[s, BASE] + rules[rule, LOW] + 1] >= FAR:
             states[s, PART], states[s, LOOSE] = NARROW, 0
 
 
-@kernel(types.void(TABLES_TYPE, _u1, _i4))
-def _mark_tight(tables, seen, queue):  # type: ignore[no-untyped-def]
+@entry(types.void(CONTEXT_TYPE, _u1, _i4))
+def _mark_tight(context, seen, queue):  # type: ignore[no-untyped-def]
     """TIGHT: a rule of Members in which some state inside a key has finitely many ways to end it; such states of Order
     are NARROW.
 
@@ -164,7 +178,8 @@ def _mark_tight(tables, seen, queue):  # type: ignore[no-untyped-def]
     key's end. Through calls: presumed endless. 2: so only once no more than the required keys may be written.
     seen: by state, 0; queue: room for all states.
     """
-    go, states, rules, calls, edges = tables[1], tables[2], tables[3], tables[4], tables[5]
+    go, states, rules = go_of(context), states_of(context), rules_of(context)
+    calls, edges = calls_of(context), edges_of(context)
     for rule in range(rules.shape[0]):
         kind = states[rules[rule, START], KIND]
         if kind < DISTINCT:
@@ -202,7 +217,7 @@ def _mark_tight(tables, seen, queue):  # type: ignore[no-untyped-def]
                 rules[rule, TIGHT] = 1
         if kind == DISTINCT and rules[rule, TIGHT] == 1:
             rules[rule, TIGHT] = 0
-            _mark_narrow(tables, rule, seen, queue, _i8(tail))
+            _mark_narrow(context, rule, seen, queue, _i8(tail))
         if kind == MEMBERS and rules[rule, TIGHT] == 0:
             if rules[rule, MOST] >= 0:
                 rules[rule, TIGHT] = 2

@@ -90,7 +90,7 @@ def _overrun(explorer: Explorer, vocabulary: Vocabulary, forced: Forced) -> int:
     text = np.frombuffer(forced.text, np.uint8).copy()
     size = text.size
     for offset in range(max(0, size - vocabulary.longest), size):
-        node = int(find_node(tuple(vocabulary.trie), text, offset, size))
+        node = find_node(vocabulary.trie, text, offset, size)
         if node >= 0 and explorer.any_token(forced.threads, node + 1, node + int(vocabulary.trie.size[node])):
             return offset
     return size

@@ -1,51 +1,109 @@
 """How the engine's loops are compiled: ahead of use, kept on disk, without the GIL and without reference counts.
 
 Numba keys a function's cache by that function's own file only, though code of others is compiled into it. So the first
-import after any change of these files drops the cached code of all of them.
+import after a change drops the cached code of every file that imports what changed, directly or not.
 """
 
 from __future__ import annotations
 
+import functools
 import hashlib
+import logging
 import os
+import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from numba import njit
+from llvmlite.binding import add_symbol
+from numba import cfunc, njit, types
 
-_COMPILED = ("ir", "arena", "key_text", "flat", "escapes", "tables", "finishing", "columns", "distance", "shortening",
-             "token_paths", "new_keys", "member_keys", "members", "member_costs", "closing", "context", "walk",
-             "stretches", "masking", "slices", "trie", "body_walk", "composing", "digest")
+LOG = logging.getLogger("espalier.grammars")
 # _nrt is no documented option; without it everything stays right and becomes slow.
 _OPTIONS: dict[str, Any] = {"cache": True, "nogil": True, "_nrt": False}
+_NO_WRAPPERS: dict[str, Any] = {"no_cpython_wrapper": True, "no_cfunc_wrapper": True}
+_IMPORT = re.compile(r"^from \.(\w+) import", re.MULTILINE)
 
 
-def kernel(signature: Any) -> Callable[[Any], Any]:
-    """Compiles the decorated function for one signature at import (some seconds, once per machine).
+def entry(signature: Any) -> Callable[[Any], Any]:
+    """Compiles the decorated function, which Python calls, for one signature at import (once per machine).
 
     The function must not allocate: reference counts, which cost ten times the work of a step, are compiled out.
     """
-    compiled: Callable[[Any], Any] = njit(signature, **_OPTIONS)
-    return compiled
+    return functools.partial(_compiled, signature, _OPTIONS)
+
+
+def inner(signature: Any) -> Callable[[Any], Any]:
+    """As `entry`, for what only compiled functions call; it becomes part of each of them. Without the wrappers through
+    which Python would call, a quarter of the compiler's work."""
+    return functools.partial(_compiled, signature, _OPTIONS | _NO_WRAPPERS)
+
+
+def shared(signature: Any) -> Callable[[Any], Any]:
+    """As `inner`, for what is large and has many callers: it stays by itself, and compiled code calls it by its name,
+    which costs some nanoseconds. Its arguments must be numbers."""
+
+    def compile(function: Any) -> Any:
+        code = cfunc(signature, **_OPTIONS)(function)
+        if not code.cache_hits:
+            _tell()
+        name = f"espalier.{function.__module__}.{function.__name__}"
+        add_symbol(name, code.address)
+        external: Any = types.ExternalFunction(name, signature)
+        external.code = code  # keeps it alive
+        return external
+
+    return compile
+
+
+def _compiled(signature: Any, options: dict[str, Any], function: Any) -> Any:
+    code: Any = njit(signature, **options)(function)
+    if code.stats.cache_misses:
+        _tell()
+    return code
+
+
+@functools.cache
+def _tell() -> None:
+    """Says once why an import takes long."""
+    LOG.warning("compiling the grammar engine for this machine; its code is kept, so the next start is quick")
 
 
 def drop_stale_code(folder: Path) -> bool:
-    """Deletes the cached code under `folder`/__pycache__ unless it was made from the sources that lie there now.
+    """Deletes the cached code under `folder`/__pycache__ of each file that was made from other sources than lie there
+    now: the file itself, or one that it imports, directly or not.
 
-    Returns whether it did. Does nothing where the folder cannot be written: Numba then caches elsewhere, by path.
+    Returns whether anything changed. Does nothing where the folder cannot be written: Numba then caches elsewhere, by
+    path.
     """
     cache = folder / "__pycache__"
-    sources = hashlib.sha256(b"".join((folder / f"{name}.py").read_bytes() for name in _COMPILED)).hexdigest()
     key = cache / "kernels.key"
-    if (key.exists() and key.read_text() == sources) or not os.access(folder, os.W_OK):
+    current = _digests(folder)
+    known = dict(line.partition(" ")[::2] for line in key.read_text().splitlines()) if key.exists() else {}
+    if current == known or not os.access(folder, os.W_OK):
         return False
     cache.mkdir(exist_ok=True)
-    for name in _COMPILED:
-        for stale in cache.glob(f"{name}.*.nb?"):
-            stale.unlink(missing_ok=True)
-    key.write_text(sources)
+    for name, digest in current.items():
+        if known.get(name) != digest:
+            for stale in cache.glob(f"{name}.*.nb?"):
+                stale.unlink(missing_ok=True)
+    key.write_text("\n".join(f"{name} {digest}" for name, digest in current.items()))
     return True
+
+
+def _digests(folder: Path) -> dict[str, str]:
+    """For each file that compiles something, a digest of it and of all that it imports from here."""
+    sources = {path.stem: path.read_bytes() for path in sorted(folder.glob("*.py"))}
+    imports = {name: set(_IMPORT.findall(source.decode())) for name, source in sources.items()}
+    digests = {}
+    for name in (name for name in sources if "jit" in imports[name]):
+        needed, todo = {name}, [name]
+        while todo:
+            found = (imports[todo.pop()] & sources.keys()) - needed
+            needed |= found
+            todo += found
+        digests[name] = hashlib.sha256(b"".join(sources[other] for other in sorted(needed))).hexdigest()
+    return digests
 
 
 drop_stale_code(Path(__file__).parent)

@@ -8,8 +8,9 @@ from __future__ import annotations
 
 from numba import types
 
-from .arena import ARENA_TYPE, KEYS, intern_pair
-from .jit import kernel
+from .arena import KEYS, intern_pair
+from .context import CONTEXT_TYPE, pairs_of
+from .jit import inner
 
 PENDING = 256  # added to the bytes of an escape that is not complete
 
@@ -17,22 +18,22 @@ _i8 = types.int64
 _SHORT_UNICODE, _UNICODE, _PAIR = 2, 6, 12  # bytes of escapes
 
 
-@kernel(_i8(ARENA_TYPE, _i8, _i8))
-def _add(arena, key, byte):  # type: ignore[no-untyped-def]
-    return intern_pair(arena, KEYS, key, byte) if key > 0 else _i8(0)
+@inner(_i8(CONTEXT_TYPE, _i8, _i8))
+def _add(context, key, byte):  # type: ignore[no-untyped-def]
+    return intern_pair(context, KEYS, key, byte) if key > 0 else _i8(0)
 
 
-@kernel(_i8(_i8))
+@inner(_i8(_i8))
 def _hex(byte):  # type: ignore[no-untyped-def]
     return _i8(byte - 0x30 if byte < 0x3A else (byte | 0x20) - 0x57)
 
 
-@kernel(_i8(_i8))
+@inner(_i8(_i8))
 def _digit(value):  # type: ignore[no-untyped-def]
     return _i8(0x30 + value if value < 10 else 0x57 + value)
 
 
-@kernel(_i8(_i8))
+@inner(_i8(_i8))
 def _letter(code):  # type: ignore[no-untyped-def]
     """The letter of the short escape of a character, 0 for none."""
     if code == 0x22 or code == 0x5C:
@@ -48,7 +49,7 @@ def _letter(code):  # type: ignore[no-untyped-def]
     return _i8(0x72 if code == 0x0D else 0)
 
 
-@kernel(_i8(_i8))
+@inner(_i8(_i8))
 def _meant(letter):  # type: ignore[no-untyped-def]
     """The character of a short escape."""
     if letter == 0x62:
@@ -62,33 +63,33 @@ def _meant(letter):  # type: ignore[no-untyped-def]
     return _i8(0x0D) if letter == 0x72 else letter
 
 
-@kernel(_i8(ARENA_TYPE, _i8, _i8))
-def _character(arena, key, code):  # type: ignore[no-untyped-def]
+@inner(_i8(CONTEXT_TYPE, _i8, _i8))
+def _character(context, key, code):  # type: ignore[no-untyped-def]
     """The key with one more character, in its one spelling."""
     letter = _letter(code)
     if letter > 0:
-        return _add(arena, _add(arena, key, _i8(0x5C)), letter)
+        return _add(context, _add(context, key, _i8(0x5C)), letter)
     if code < 0x20:
         for byte in (0x5C, 0x75, 0x30, 0x30):
-            key = _add(arena, key, _i8(byte))
-        return _add(arena, _add(arena, key, _digit(code >> 4)), _digit(code & 15))
+            key = _add(context, key, _i8(byte))
+        return _add(context, _add(context, key, _digit(code >> 4)), _digit(code & 15))
     if code < 0x80:
-        return _add(arena, key, code)
+        return _add(context, key, code)
     if code < 0x800:
-        return _add(arena, _add(arena, key, 0xC0 | code >> 6), 0x80 | (code & 63))
+        return _add(context, _add(context, key, 0xC0 | code >> 6), 0x80 | (code & 63))
     if code < 0x10000:
-        key = _add(arena, key, 0xE0 | code >> 12)
+        key = _add(context, key, 0xE0 | code >> 12)
     else:
-        key = _add(arena, _add(arena, key, 0xF0 | code >> 18), 0x80 | (code >> 12 & 63))
-    return _add(arena, _add(arena, key, 0x80 | (code >> 6 & 63)), 0x80 | (code & 63))
+        key = _add(context, _add(context, key, 0xF0 | code >> 18), 0x80 | (code >> 12 & 63))
+    return _add(context, _add(context, key, 0x80 | (code >> 6 & 63)), 0x80 | (code & 63))
 
 
-@kernel(_i8(ARENA_TYPE, _i8, _i8))
-def read_key(arena, key, byte):  # type: ignore[no-untyped-def]
+@inner(_i8(CONTEXT_TYPE, _i8, _i8))
+def read_key(context, key, byte):  # type: ignore[no-untyped-def]
     """The open key after one more byte of its text; 0 when the arena is full."""
-    pairs = arena[3]
+    pairs = pairs_of(context)
     if pairs[key, 1] < PENDING:
-        return _add(arena, key, PENDING + byte if byte == 0x5C else byte)
+        return _add(context, key, PENDING + byte if byte == 0x5C else byte)
     # value: the digits that were read, the last of them lowest; base: the key before the escape.
     base, length, value = key, 1, _i8(_hex(byte) & 15)
     while pairs[base, 1] >= PENDING:
@@ -99,9 +100,9 @@ def read_key(arena, key, byte):  # type: ignore[no-untyped-def]
         length += 1
         base = _i8(pairs[base, 0])
     if length == _SHORT_UNICODE and byte != 0x75:
-        return _character(arena, base, _meant(byte))
+        return _character(context, base, _meant(byte))
     if length == _UNICODE and not 0xD800 <= value & 0xFFFF < 0xDC00:
-        return _character(arena, base, value & 0xFFFF)
+        return _character(context, base, value & 0xFFFF)
     if length == _PAIR:
-        return _character(arena, base, 0x10000 + ((value >> 16 & 0x3FF) << 10) + (value & 0x3FF))
-    return _add(arena, key, PENDING + byte)
+        return _character(context, base, 0x10000 + ((value >> 16 & 0x3FF) << 10) + (value & 0x3FF))
+    return _add(context, key, PENDING + byte)

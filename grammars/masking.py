@@ -5,67 +5,66 @@ from __future__ import annotations
 import numpy as np
 from numba import types
 
-from .arena import ARENA_TYPE, FULL, KEYS, NODES, SETS, undo
-from .jit import kernel
-from .stretches import (
-    ALLOWED,
-    ELSEWHERE,
-    END,
-    LOOKED,
-    MARKED,
-    NOTES,
-    SLOTS,
-    WORST,
-    allow,
-    along_stretch,
-    enter_stretch,
+from .arena import FULL, KEYS, NODES, SETS, undo
+from .context import (
+    CONTEXT_TYPE,
+    TRIE_TYPE,
+    byte_of,
+    costs_of,
+    counts_of,
+    crossed_of,
+    depth_of,
+    distance_of,
+    known_of,
+    local_of,
+    offsets_of,
+    plain_of,
+    report_of,
+    row_of,
+    rules_of,
+    size_of,
+    states_of,
+    stretches_of,
+    threads_of,
+    token_of,
+    words_of,
 )
-from .tables import (
-    BASE,
-    COUNT_LOOP,
-    COUNTER,
-    FAR,
-    HIGH,
-    KIND,
-    LOOP,
-    LOW,
-    NO_LOOP,
-    PLATEAU,
-    RULE,
-    TABLES_TYPE,
-    TIGHT,
-)
+from .jit import entry, inner, shared
+from .stretches import ELSEWHERE, END, SLOTS, allow, along_stretch, enter_stretch
+from .tables import BASE, COUNT_LOOP, COUNTER, FAR, HIGH, KIND, LOOP, LOW, NO_LOOP, PLATEAU, RULE, TIGHT
 from .tables import PLAIN as FREE
-from .trie import TRIE_TYPE
-from .walk import CROSSED, NODE, OPEN, POPPED, REG, STATE, advance, glide, near, nearest, step
+from .walk import CROSSED, NODE, OPEN, REG, STATE, WORST, advance, glide, keep, near, nearest, step
+
+WORDS, ROW, LOCAL = 0, 1, 2  # where a walk leaves its bits
 
 _i8, _u1, _i44, _i8s = types.int64, types.uint8[::1], types.int32[:, ::1], types.int64[::1]
-_u4, _i4, _u11 = types.uint32[::1], types.int32[::1], types.uint8[:, ::1]
+_u4, _i4 = types.uint32[::1], types.int32[::1]
 
 
-@kernel(types.boolean(_i44, _i44, _i44, _i8, _i8))
-def _loops(states, rules, threads, at, exact):  # type: ignore[no-untyped-def]
+@inner(types.boolean(CONTEXT_TYPE, _i8, _i8))
+def _loops(context, at, exact):  # type: ignore[no-untyped-def]
     """Whether threads[at] loops on all plain bytes, free keys aside."""
+    states, threads = states_of(context), threads_of(context)
     if threads[at, OPEN] != 0:
         return False
     state = threads[at, STATE]
-    heedless = states[state, KIND] <= COUNTER or (exact == 0 and rules[states[state, RULE], TIGHT] == 0)
+    heedless = states[state, KIND] <= COUNTER or (exact == 0 and rules_of(context)[states[state, RULE], TIGHT] == 0)
     return states[state, LOOP] != NO_LOOP and heedless
 
 
-@kernel(types.void(_i44, _i44, _i4, _i8s, TRIE_TYPE, _i44, _i8, _i8, _i8, _i8, _u4, _i44, _i8s))
-def _loop(  # type: ignore[no-untyped-def]
-    states, rules, distance, costs, trie, threads, at, top, limit, crossed, words, marked, report,
-):
+@inner(types.void(CONTEXT_TYPE, TRIE_TYPE, _i8, _i8, _i8, _i8, _u4))
+def _loop(context, trie, at, top, limit, crossed, words):  # type: ignore[no-untyped-def]
     """Takes the whole subtree of node `top`, all plain bytes, for threads[at], whose state loops on these."""
-    depth, size, token = trie[1], trie[2], trie[3]
+    depth, size, token = depth_of(trie), size_of(trie), token_of(trie)
+    states, rules, distance = states_of(context), rules_of(context), distance_of(context)
+    threads, report = threads_of(context), report_of(context)
     state, register = _i8(threads[at, STATE]), _i8(threads[at, REG])
     rule = states[state, RULE]
     low, plateau, highest = _i8(rules[rule, LOW]), _i8(rules[rule, PLATEAU]), _i8(rules[rule, HIGH])
-    base, below = _i8(states[state, BASE]), costs[threads[at, NODE]]
+    base, below = _i8(states[state, BASE]), costs_of(context)[threads[at, NODE]]
     counts = states[state, LOOP] == COUNT_LOOP
     counter = states[state, KIND] == COUNTER
-    i, marks = top, report[MARKED]
+    i = top
     while i < top + size[top]:
         now = register + depth[i] - depth[top] + 1 if counts else register
         if counts and 0 <= highest < now:
@@ -76,150 +75,142 @@ def _loop(  # type: ignore[no-untyped-def]
             cost = distance[base + (column if states[state, KIND] != FREE else 0)] + below
             if cost <= limit and cost - below < FAR:
                 report[WORST] = max(report[WORST], cost)
-                report[ALLOWED] += 1
-                marks = allow(trie, _i8(i), words, marked, _i8(marks), crossed)
+                allow(context, trie, _i8(i), words, crossed)
         i += 1
-    report[MARKED] = marks
 
 
-@kernel(_i8(TABLES_TYPE, ARENA_TYPE, TRIE_TYPE, _i44, _i8, _i8, _i8, _i8, _i8, _u4, _i44, _i8s, _i8, _i44, _i8s,
-               _i8s, _i44, _u11, _i44))
-def walk(  # type: ignore[no-untyped-def]
-    tables, arena, trie, threads, count, begin, end, limit, exact, words, marked, report, first_only, queue, offsets,
-    crossed, stretches, kinds, known,
-):
-    """Sets the bit of every token in the trie nodes [begin, end) that threads[:count] can read.
+@inner(_i8(CONTEXT_TYPE, _i8, _i8, _i8, _i8))
+def _successors(context, low, high, byte, exact):  # type: ignore[no-untyped-def]
+    """As walk.step, the common case apart."""
+    if high - low == 1 and high < threads_of(context).shape[0]:
+        top = high + glide(context, low, byte, exact)
+        if top >= high:
+            return top
+    return step(context, low, high, byte, exact)
+
+
+@inner(types.boolean(CONTEXT_TYPE, TRIE_TYPE, _i8, _i8, _i8, _i8, _i8, _i8, _u4))
+def _read_token(context, trie, node, low, high, limit, exact, crossed, words):  # type: ignore[no-untyped-def]
+    """Allows the token of a node, into which threads[low:high] have read; False when they would need too much."""
+    report = report_of(context)
+    cost = near(context, low, exact) if high - low == 1 else _i8(-1)
+    if cost < 0:
+        cost = nearest(context, low, high, exact)
+    if cost > limit:
+        return False
+    report[WORST] = max(report[WORST], cost)
+    allow(context, trie, node, words, crossed)
+    return True
+
+
+@shared(_i8(CONTEXT_TYPE, TRIE_TYPE, _i8, _i8, _i8, _i8, _i8, _i8, _i8))
+def walk(context, trie, count, begin, end, limit, exact, first_only, into):  # type: ignore[no-untyped-def]
+    """Sets the bit of every token in the nodes [begin, end) of a trie that threads[:count] can read.
 
     The nodes are a whole subtree's children, and the threads stand before them. limit: the largest U that a successor
-    may have. exact: heed the free keys written. marked[i] = (token, moves that only an exact test can judge).
-    report: the largest U seen, frames looked into, tokens marked, tokens allowed, trouble; several walks may share
-    one. first_only: stop at one.
-    threads, queue, offsets, crossed, stretches, kinds, known: room to work in (stretches.py), offsets and crossed of
-    the longest token and three more. Returns trie nodes visited, -1 in trouble.
+    may have. exact: heed the free keys written. first_only: stop at one. into: WORDS, ROW
+    or LOCAL of the room. The room's marked[i] = (token, moves that only
+    an exact test can judge); several walks may share a report. offsets, crossed: by depth, how many threads there are
+    above it, and such moves. Returns trie nodes visited, -1 in trouble.
     """
-    byte, depth, size, token = trie[0], trie[1], trie[2], trie[3]
-    classes, go, states, rules, edges, distance = tables[0], tables[1], tables[2], tables[3], tables[5], tables[7]
-    costs, plain = arena[1], trie[5]
-    notes = report[NOTES:]
+    words = words_of(context)
+    if into != WORDS:
+        words = row_of(context) if into == ROW else local_of(context)
+    byte, depth, size = byte_of(trie), depth_of(trie), size_of(trie)
+    token, plain, report = token_of(trie), plain_of(trie), report_of(context)
+    offsets, crossed, stretches = offsets_of(context), crossed_of(context), stretches_of(context)
     offsets[0], offsets[1], crossed[0] = 0, count, 0
     above = depth[begin] - 1 if begin < end else 0
-    i, visited = begin, 0
-    last = stretches.shape[0] - 1
+    i, visited, last = begin, 0, stretches.shape[0] - 1
     stretches[last, END] = 0
-    known[SLOTS, 0] = SLOTS if first_only == 1 else 0
-    if enter_stretch(tables, arena, threads, _i8(0), count, begin, end, limit, exact, report, queue, _i8(0), stretches,
-                     kinds, known) < 0:
+    known_of(context)[SLOTS, 0] = SLOTS if first_only == 1 else 0
+    if enter_stretch(context, _i8(0), count, begin, end, limit, exact, _i8(0)) < 0:
         return _i8(-1)
     while i < end:
         if stretches[last, END] > 0:
-            i = along_stretch(trie, _i8(i), _i8(above), stretches, kinds, words, marked, report, offsets, crossed)
+            i = along_stretch(context, trie, _i8(i), _i8(above), words)
             if i >= end:
                 break
         visited += 1
         d = depth[i] - above
         low, high = offsets[d - 1], offsets[d]
-        notes[CROSSED] = 0
-        if high - low == 1 and plain[i] == 1 and first_only == 0 and _loops(states, rules, threads, low, exact):
-            _loop(states, rules, distance, costs, trie, threads, low, _i8(i), limit, crossed[d - 1], words, marked,
-                  report)
+        if high - low == 1 and plain[i] == 1 and first_only == 0 and _loops(context, low, exact):
+            _loop(context, trie, low, _i8(i), limit, crossed[d - 1], words)
             i += size[i]
             continue
-        top = _i8(-1)
-        if high - low == 1 and high < threads.shape[0]:
-            top = high + glide(classes, go, states, rules, edges, distance, threads, low, _i8(byte[i]), exact)
-        if top < high:
-            top = step(tables, arena, threads, low, high, _i8(byte[i]), exact, queue, notes)
-            if top < 0:
-                return _i8(-1)
+        report[CROSSED] = 0
+        top = _successors(context, low, high, _i8(byte[i]), exact)
+        if top < 0:
+            return _i8(-1)
         if top == high:
             i += size[i]
             continue
         offsets[d + 1] = top
-        crossed[d] = crossed[d - 1] + notes[CROSSED]
-        if token[i] >= 0:
-            cost = near(states, rules, distance, costs, threads, high, exact) if top - high == 1 else _i8(-1)
-            if cost < 0:
-                cost = nearest(tables, arena, threads, high, top, exact)
-            if cost <= limit:
-                report[WORST] = max(report[WORST], cost)
-                report[ALLOWED] += 1
-                report[MARKED] = allow(trie, _i8(i), words, marked, report[MARKED], crossed[d])
-                if first_only == 1:
-                    break
-        if enter_stretch(tables, arena, threads, _i8(high), _i8(top), _i8(i + 1), _i8(i + size[i]), limit, exact,
-                         report, queue, crossed[d], stretches, kinds, known) < 0:
+        crossed[d] = crossed[d - 1] + report[CROSSED]
+        if token[i] >= 0 and _read_token(
+                context, trie, _i8(i), high, top, limit, exact, crossed[d], words) and first_only == 1:
+            break
+        if enter_stretch(context, high, top, _i8(i + 1), _i8(i + size[i]), limit, exact, crossed[d]) < 0:
             return _i8(-1)
         i += 1
-    report[LOOKED] = notes[POPPED]
     return _i8(visited)
 
 
-@kernel(_i8(TABLES_TYPE, ARENA_TYPE, TRIE_TYPE, _i44, _i44, _i8, _i8, _i8, _u4, _i44, _i8s, _i44))
-def read_node(tables, arena, trie, threads, parents, node, limit, exact, words, marked, report, queue):  # type: ignore[no-untyped-def]
+@entry(_i8(CONTEXT_TYPE, _i44, _i8, _i8, _i8))
+def read_node(context, parents, node, limit, exact):  # type: ignore[no-untyped-def]
     """Moves `parents`, which stand before a node, into it: threads[:n], n is returned, -1 in trouble. Allows its token.
     No free keys may be open or written."""
-    count = parents.shape[0]
+    threads, count = threads_of(context), _i8(parents.shape[0])
     for t in range(count):
         for c in range(5):
             threads[t, c] = parents[t, c]
-    end = step(tables, arena, threads, _i8(0), _i8(count), _i8(trie[0][node]), exact, queue, report[NOTES:])
+    end = step(context, _i8(0), count, _i8(byte_of(context)[node]), exact)
     if end < 0:
         return _i8(-1)
-    for t in range(count, end):
-        for c in range(5):
-            threads[t - count, c] = threads[t, c]
-    left = _i8(end - count)
-    if left > 0 and trie[3][node] >= 0:
-        cost = nearest(tables, arena, threads, _i8(0), left, exact)
-        if cost <= limit:
-            report[WORST] = max(report[WORST], cost)
-            allow(trie, node, words, marked, _i8(0), _i8(0))
+    left = keep(context, count, end)
+    if left > 0 and token_of(context)[node] >= 0:
+        _read_token(context, context, node, _i8(0), left, limit, exact, _i8(0), words_of(context))
     return left
 
 
-@kernel(_i8(TABLES_TYPE, ARENA_TYPE, TRIE_TYPE, _i44, _i44, _i4, _u1, _i8, _i8, _u4, _i44, _i8s, _i44, _i8s, _i8s, _i44,
-               _u11, _i44))
-def walk_nodes(  # type: ignore[no-untyped-def]
-    tables, arena, trie, threads, parents, nodes, kind, limit, exact, words, marked, report, queue, offsets, crossed,
-    stretches, kinds, known,
-):
+@entry(_i8(CONTEXT_TYPE, _i44, _i4, _u1, _i8, _i8))
+def walk_nodes(context, parents, nodes, kind, limit, exact):  # type: ignore[no-untyped-def]
     """Like walk, for the subtrees of the nodes whose byte is ELSEWHERE in `kind`; `parents` stand before each.
 
     Returns 0, -1 in trouble.
     """
-    byte, size = trie[0], trie[2]
+    byte, size = byte_of(context), size_of(context)
     for i in nodes:
         if kind[byte[i]] != ELSEWHERE:
             continue
-        left = read_node(tables, arena, trie, threads, parents, _i8(i), limit, exact, words, marked, report, queue)
+        left = read_node(context, parents, _i8(i), limit, exact)
         if left < 0:
             return _i8(-1)
-        if left > 0 and size[i] > 1 and walk(
-                tables, arena, trie, threads, left, _i8(i + 1), _i8(i + size[i]), limit, exact, words, marked, report,
-                _i8(0), queue, offsets, crossed, stretches, kinds, known) < 0:
+        if left > 0 and size[i] > 1 and walk(context, context, left, _i8(i + 1), _i8(i + size[i]), limit, exact, _i8(0),
+                                             _i8(WORDS)) < 0:
             return _i8(-1)
     return _i8(0)
 
 
-@kernel(_i8(TABLES_TYPE, ARENA_TYPE, _i44, _i8, _u1, _i8s, _i44, _i8, _u4, _i44, _i44, _i8s))
-def strike(tables, arena, threads, count, text, ends, marked, limit, words, work, queue, notes):  # type: ignore[no-untyped-def]
+@entry(_i8(CONTEXT_TYPE, _i44, _u1, _i8s, _i44, _i8, _u4))
+def strike(context, parents, text, ends, marked, limit, words):  # type: ignore[no-untyped-def]
     """Tests the marked tokens exactly and clears the bits of those that cannot be read or leave U > limit.
 
-    text[ends[k-1]:ends[k]] are the bytes of marked token k. The arena is left as it was. Returns the bits cleared, -1
-    in trouble.
+    parents: the threads before the tokens. text[ends[k-1]:ends[k]] are the bytes of marked token k. The arena is left
+    as it was. Returns the bits cleared, -1 in trouble.
     """
-    counts = arena[7]
+    threads, counts, count = threads_of(context), counts_of(context), _i8(parents.shape[0])
     nodes, keys, sets = counts[NODES], counts[KEYS], counts[SETS]
     cleared, low = 0, _i8(0)
     for k in range(ends.size):
         for t in range(count):
             for c in range(5):
-                work[t, c] = threads[t, c]
-        left = advance(tables, arena, work, count, text, low, ends[k], queue, notes)
+                threads[t, c] = parents[t, c]
+        left = advance(context, count, text, low, ends[k])
         if left < 0 or counts[FULL] == 1:
             return _i8(-1)
-        good = left > 0 and nearest(tables, arena, work, _i8(0), left, _i8(1)) <= limit
-        undo(arena, nodes, keys, sets)
+        good = left > 0 and nearest(context, _i8(0), left, _i8(1)) <= limit
+        undo(context, nodes, keys, sets)
         if not good:
             bit = marked[k, 0]
             words[bit >> 5] &= ~(np.uint32(1) << np.uint32(bit & 31))

@@ -11,10 +11,11 @@ import numpy as np
 from numba import types
 
 from .arena import Arena
+from .context import TABLES, Context
 from .ir import CLOSE_KEY, KEY, MEET, NOTHING, OPEN_KEY, WRITTEN, Members, Rule
-from .jit import kernel
+from .jit import entry, inner
 from .member_keys import MemberKeys
-from .members import members_remaining, within
+from .members import unwritten, within
 from .tables import (
     ALONE,
     BEHIND_KEY,
@@ -42,7 +43,7 @@ _LONGEST = 4_096
 _MANY = 1 << 40
 
 
-@kernel(types.boolean(_i44, _i8, _i8, _i8))
+@inner(types.boolean(_i44, _i8, _i8, _i8))
 def _nearer(distance, state, column, cost):  # type: ignore[no-untyped-def]
     if cost < distance[state, column]:
         distance[state, column] = cost
@@ -50,7 +51,7 @@ def _nearer(distance, state, column, cost):  # type: ignore[no-untyped-def]
     return False
 
 
-@kernel(types.void(_i44, _u1, _i44))
+@entry(types.void(_i44, _u1, _i44))
 def _solve(edges, finals, distance):  # type: ignore[no-untyped-def]
     """Fills the columns 1 .. MEETS of distance [states, columns]. edges: (source, target, action, cost)."""
     for s in range(finals.size):
@@ -99,7 +100,9 @@ class MembersProblem:
                  keys: MemberKeys) -> None:
         if not isinstance(rule.register, Members):
             raise TypeError("a rule without the register of Members")
-        self._tables = tuple(tables)  # compiled code takes plain tuples
+        self._context = Context()
+        self._context.put(TABLES, tables)
+        Arena(self._context, 2)
         self._all_members = tables.members
         self._rule = rule
         self._register = rule.register
@@ -115,7 +118,6 @@ class MembersProblem:
         self._ends = {action - KEY: target for _, target, action, _ in edges[edges[:, 2] >= KEY].tolist()}
         self._finals = np.zeros(len(distance), np.uint8)
         self._finals[list(rule.finals)] = 1
-        self._arena = Arena(2).kernel
 
     def solve(self, starts: list[int]) -> int:
         """Solves with the callees' costs `starts`; returns this rule's own cost from its start."""
@@ -125,7 +127,7 @@ class MembersProblem:
         if self._key >= 0:
             self._price()
             key = self._offset + self._key
-            self._distance[self._key, 0] = within(self._tables, self._arena, key, 0, 0, 0, 0)
+            self._distance[self._key, 0] = within(self._context.address, key, 0, 0, 0, 0)
         return self._from(0)
 
     def finish(self) -> None:
@@ -133,7 +135,7 @@ class MembersProblem:
         self._distance[:, 0] = [0 if final else self._from(state) for state, final in enumerate(self._finals)]
 
     def _from(self, state: int) -> int:
-        return int(members_remaining(self._tables, self._arena, self._offset + state, 0, 0, 0))
+        return int(unwritten(self._context.address, self._offset + state))
 
     def _price(self) -> None:
         """What each property costs, and what the frame's other ways cost."""

@@ -21,7 +21,7 @@ from .flat import (
     Flat,
 )
 from .ir import CLOSE_KEY, KEY, NOTHING, OPEN_KEY, WRITTEN
-from .jit import kernel
+from .jit import entry, inner
 
 # where a state lies
 OUTSIDE, INSIDE, BEHIND = 0, 1, 2  # between properties; inside a key; behind a key, up to the end of the value
@@ -62,7 +62,7 @@ def member_keys(flat: Flat, single: Any) -> MemberKeys:
     return MemberKeys(parts, reach, begins, of_rule)
 
 
-@kernel(types.void(_i88, _i4, _i4, _u1, _i4, _i4))
+@entry(types.void(_i88, _i4, _i4, _u1, _i4, _i4))
 def _arrivals(edges, offsets, kinds, single, into, arrives):  # type: ignore[no-untyped-def]
     """into[arrives[s]: arrives[s + 1]]: the sources of the plain edges into state s that can be read. arrives: zeros,
     one more than that."""
@@ -84,7 +84,7 @@ def _arrivals(edges, offsets, kinds, single, into, arrives):  # type: ignore[no-
             arrives[s] += arrives[s - 1]
 
 
-@kernel(types.void(_i88, _i8, _i8, _i8, _i8, _i8, _i4, _i44))
+@inner(types.void(_i88, _i8, _i8, _i8, _i8, _i8, _i4, _i44))
 def _spread(edges, first, last, offset, start, part, parts, room):  # type: ignore[no-untyped-def]
     """Marks what plain edges reach from a state as a part. edges [first, last): of the rule, by source."""
     parts[start] = part
@@ -109,7 +109,7 @@ def _spread(edges, first, last, offset, start, part, parts, room):  # type: igno
             low += 1
 
 
-@kernel(types.void(_i88, _i88, _i4, _i4, _i4, _i44, _i44))
+@entry(types.void(_i88, _i88, _i4, _i4, _i4, _i44, _i44))
 def _places(edges, calls, offsets, kinds, parts, of_rule, room):  # type: ignore[no-untyped-def]
     """Fills `parts` and `of_rule`."""
     first = 0
@@ -137,7 +137,7 @@ def _places(edges, calls, offsets, kinds, parts, of_rule, room):  # type: ignore
             of_rule[owner, AFTER_VALUE] = offsets[owner] + calls[c, CALL_TARGET]
 
 
-@kernel(_i8(_i88, _i4, _u1, _i4, _i4, _i4, _i44, _i44, _i4))
+@entry(_i8(_i88, _i4, _u1, _i4, _i4, _i4, _i44, _i44, _i4))
 def _reach(edges, offsets, single, into, arrives, begins, reach, room, seen):  # type: ignore[no-untyped-def]
     """Goes back from every declared key's end, nearest first: counts into `begins` what lies there, and once there is
     room fills `reach`. Returns how much it is. room: (state, bytes) to go on from. seen: by state, at first 0."""

@@ -14,11 +14,21 @@ import numpy as np
 from numba import types
 
 from .columns import next_column
+from .context import (
+    CONTEXT_TYPE,
+    Context,
+    byte_of,
+    distance_of,
+    next_required_of,
+    rules_of,
+    size_of,
+    states_of,
+    token_of,
+)
 from .flat import DISTINCT
 from .ir import CLOSE_KEY, OPEN_KEY
-from .jit import kernel
-from .tables import BASE, FAR, KIND, LISTED, LOW, NEXT, START, TABLES_TYPE, Tables
-from .trie import TRIE_TYPE, Trie
+from .jit import entry, inner
+from .tables import BASE, FAR, KIND, LISTED, LOW, NEXT, START
 
 _i8, _u1, _i4, _i44, _i8s = types.int64, types.uint8[::1], types.int32[::1], types.int32[:, ::1], types.int64[::1]
 _FAR = FAR
@@ -28,13 +38,14 @@ _FRAMES = 8  # calls inside one another on the way of one token
 _ENDS = -2  # in `after`: the way ends with this edge
 
 
-@kernel(types.void(_i44, _i8, _i8, TABLES_TYPE, _i4, _i4, _i4, _i8, _i8))
-def _find_ways(rows, first, last, tables, nearest, way, after, rule, column):  # type: ignore[no-untyped-def]
+@inner(types.void(CONTEXT_TYPE, _i44, _i8, _i8, _i4, _i4, _i4, _i8, _i8))
+def _find_ways(context, rows, first, last, nearest, way, after, rule, column):  # type: ignore[no-untyped-def]
     """way[place of (state, column)]: a row of [first, last) on a shortest way, one of bytes where there is one. after:
     the column that it leads to."""
-    states, bounds = tables[2], tables[3][rule]
+    next_required = next_required_of(context)
+    states, bounds = states_of(context), rules_of(context)[rule]
     kind, low = states[bounds[START], KIND], bounds[LOW]
-    following = tables[8][bounds[NEXT]: bounds[NEXT] + low + 1]
+    following = next_required[bounds[NEXT]: bounds[NEXT] + low + 1]
     for e in range(first, last):
         action, at = rows[e, 2], states[rows[e, 0], BASE] + column
         here, target = nearest[at], states[rows[e, 1], BASE]
@@ -58,7 +69,7 @@ def _find_ways(rows, first, last, tables, nearest, way, after, rule, column):  #
             after[at] = there
 
 
-@kernel(_i8(_u1, _i4, _i8, _i8, _i8))
+@inner(_i8(_u1, _i4, _i8, _i8, _i8))
 def _child(byte, size, low, high, wanted):  # type: ignore[no-untyped-def]
     """The node among the siblings in [low, high) that is a byte, -1 for none. Siblings ascend."""
     while low < high and byte[low] < wanted:
@@ -66,13 +77,13 @@ def _child(byte, size, low, high, wanted):  # type: ignore[no-untyped-def]
     return _i8(low) if low < high and byte[low] == wanted else _i8(-1)
 
 
-@kernel(types.boolean(_i44, TABLES_TYPE, _i4, _i4, _i44, _i4))
-def _to_a_byte(rows, tables, way, after, frames, place):  # type: ignore[no-untyped-def]
+@inner(types.boolean(CONTEXT_TYPE, _i44, _i4, _i4, _i44, _i4))
+def _to_a_byte(context, rows, way, after, frames, place):  # type: ignore[no-untyped-def]
     """Follows the way of `place` through calls and returns to the next byte; False when there is none.
 
     place: state, column, frames entered, tokens that these need after their return. frames: (state, column).
     """
-    states, rules, distance = tables[2], tables[3], tables[7]
+    states, rules, distance = states_of(context), rules_of(context), distance_of(context)
     while True:
         at = states[place[0], BASE] + place[1]
         e = way[at]
@@ -91,14 +102,15 @@ def _to_a_byte(rows, tables, way, after, frames, place):  # type: ignore[no-unty
             return False
 
 
-@kernel(_i8(TRIE_TYPE, _i4, _i44, TABLES_TYPE, _i4, _i4, _i44, _i4, _i8, _i8))
-def _along(trie, heads, rows, tables, way, after, frames, place, state, column):  # type: ignore[no-untyped-def]
+@inner(_i8(CONTEXT_TYPE, _i4, _i44, _i4, _i4, _i44, _i4, _i8, _i8))
+def _along(context, heads, rows, way, after, frames, place, state, column):  # type: ignore[no-untyped-def]
     """The fewest tokens from (state, column) home that begin with a token along its way; FAR when none lies there."""
-    byte, size, token, states, distance = trie[0], trie[2], trie[3], tables[2], tables[7]
+    byte, size, token = byte_of(context), size_of(context), token_of(context)
+    states, distance = states_of(context), distance_of(context)
     place[0], place[1], place[2], place[3] = state, column, 0, 0
     best, low, high, first = _i8(_FAR), _i8(0), _i8(0), _i8(0)
     for depth in range(_DEEPEST):
-        if not _to_a_byte(rows, tables, way, after, frames, place):
+        if not _to_a_byte(context, rows, way, after, frames, place):
             break
         at = states[place[0], BASE] + place[1]
         e, there = way[at], after[at]
@@ -123,17 +135,17 @@ def _along(trie, heads, rows, tables, way, after, frames, place, state, column):
     return best
 
 
-@kernel(types.boolean(TRIE_TYPE, _i4, _i44, TABLES_TYPE, _i4, _i4, _i44, _i4, _i8, _i8, _i8))
-def _sweep(trie, heads, rows, tables, way, after, frames, place, start, end, column):  # type: ignore[no-untyped-def]
+@inner(types.boolean(CONTEXT_TYPE, _i4, _i44, _i4, _i4, _i44, _i4, _i8, _i8, _i8))
+def _sweep(context, heads, rows, way, after, frames, place, start, end, column):  # type: ignore[no-untyped-def]
     """Makes the distances of states [start, end) in one column count tokens, the last first; whether one changed."""
-    states, rules, distance = tables[2], tables[3], tables[7]
+    states, rules, distance = states_of(context), rules_of(context), distance_of(context)
     changed = False
     for state in range(end - 1, start - 1, -1):
         at = states[state, BASE] + column
         e = way[at]
         if e < 0:
             continue
-        best = _along(trie, heads, rows, tables, way, after, frames, place, _i8(state), column)
+        best = _along(context, heads, rows, way, after, frames, place, _i8(state), column)
         if rows[e, 4] < 0:
             callee = distance[states[rules[rows[e, 5], START], BASE]]
             best = min(best, _i8(callee) + distance[states[rows[e, 1], BASE] + after[at]])
@@ -143,10 +155,10 @@ def _sweep(trie, heads, rows, tables, way, after, frames, place, start, end, col
     return changed
 
 
-@kernel(types.void(TRIE_TYPE, _i4, _i44, _i4, _i4, TABLES_TYPE, _i4, _i4, _i4, _i44, _i4, _i4))
-def _shorten(trie, heads, rows, begins, columns, tables, nearest, way, after, frames, place, order):  # type: ignore[no-untyped-def]
+@entry(types.void(CONTEXT_TYPE, _i4, _i44, _i4, _i4, _i4, _i4, _i4, _i44, _i4, _i4))
+def _shorten(context, heads, rows, begins, columns, nearest, way, after, frames, place, order):  # type: ignore[no-untyped-def]
     """All rules in `order`; their columns as distance.py solves them. nearest: a copy of the distances in bytes."""
-    states, rules = tables[2], tables[3]
+    states, rules = states_of(context), rules_of(context)
     for rule in order:
         start = _i8(rules[rule, START])
         end = _i8(rules[rule + 1, START]) if rule + 1 < rules.shape[0] else _i8(states.shape[0])
@@ -158,16 +170,16 @@ def _shorten(trie, heads, rows, begins, columns, tables, nearest, way, after, fr
             column = columns[rule] - 1 - k
             if kind == DISTINCT and k < 2:
                 column = rules[rule, LOW] + 1 + k
-            _find_ways(rows, _i8(begins[rule]), _i8(begins[rule + 1]), tables, nearest, way, after, _i8(rule),
+            _find_ways(context, rows, _i8(begins[rule]), _i8(begins[rule + 1]), nearest, way, after, _i8(rule),
                        _i8(column))
             for _ in range(_SWEEPS):
-                if not _sweep(trie, heads, rows, tables, way, after, frames, place, start, end, _i8(column)):
+                if not _sweep(context, heads, rows, way, after, frames, place, start, end, _i8(column)):
                     break
 
 
-def shorten(rows: Any, begins: Any, columns: Any, order: Any, tables: Tables, trie: Trie, heads: Any) -> None:
-    """Makes solved distances count tokens, in place. rows, begins, columns: as distance.py has them. order: all rules,
-    callees first. heads: of trie.py."""
-    way, after = (np.full(len(tables.distance), -1, np.int32) for _ in range(2))
-    _shorten(tuple(trie), heads, rows, begins, columns, tuple(tables), tables.distance.copy(), way, after,
+def shorten(context: Context, rows: Any, begins: Any, columns: Any, order: Any, distance: Any, heads: Any) -> None:
+    """Makes solved distances count tokens, in place. context: holds the tables, of which `distance` is one, and the
+    trie. rows, begins, columns: as distance.py has them. order: all rules, callees first. heads: of trie.py."""
+    way, after = (np.full(len(distance), -1, np.int32) for _ in range(2))
+    _shorten(context.address, heads, rows, begins, columns, distance.copy(), way, after,
              np.zeros((_FRAMES, 2), np.int32), np.zeros(4, np.int32), order)

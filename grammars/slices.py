@@ -13,8 +13,9 @@ import numpy as np
 import numpy.typing as npt
 from numba import types
 
-from .jit import kernel
-from .trie import TRIE_TYPE, Trie
+from .context import CONTEXT_TYPE, TRIE, Context, byte_of, depth_of, size_of, token_of, twin_of
+from .jit import entry
+from .trie import Trie
 
 _KEPT = 128  # slices remembered
 
@@ -28,10 +29,10 @@ class Slice(NamedTuple):
     exits: npt.NDArray[np.int32]
 
 
-@kernel(_i8(TRIE_TYPE, _i8, _u1, _u1, _u4, _i4))
+@entry(_i8(CONTEXT_TYPE, _i8, _u1, _u1, _u4, _i4))
 def _cut(trie, node, first, then, words, exits):  # type: ignore[no-untyped-def]
     """Fills words and exits for the texts that begin with the bytes of a node; returns how many exits there are."""
-    byte, depth, size, token, twin = trie[0], trie[1], trie[2], trie[3], trie[4]
+    byte, depth, size, token, twin = byte_of(trie), depth_of(trie), size_of(trie), token_of(trie), twin_of(trie)
     i, end, found = node + 1, byte.size if node < 0 else node + size[node], 0
     top = 1 if node < 0 else depth[node] + 1
     while i < end:
@@ -56,6 +57,8 @@ class Slices:
 
     def __init__(self, trie: Trie, words: int) -> None:
         self._trie = trie
+        self._context = Context(TRIE.end)
+        self._context.put(TRIE, trie)
         self._words = words
         self._lock = threading.Lock()
         self._kept: OrderedDict[tuple[int, bytes, bytes], Slice] = OrderedDict()
@@ -71,7 +74,7 @@ class Slices:
                 return found
             words = np.zeros(self._words, np.uint32)
             exits = np.empty(len(self._trie.byte), np.int32)
-            count = _cut(tuple(self._trie), node, first.view(np.uint8), then.view(np.uint8), words, exits)
+            count = _cut(self._context.address, node, first.view(np.uint8), then.view(np.uint8), words, exits)
             found = self._kept[key] = Slice(words, exits[:count].copy())
             if len(self._kept) > _KEPT:
                 self._kept.popitem(last=False)

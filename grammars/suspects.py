@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from .arena import Arrays
 from .ir import CLOSE_KEY, KEY, NEXT_KEY
 from .key_text import PENDING
 from .tables import DECODED, DISTINCT, KIND, LOW, NARROW, PART, RULE, TIGHT, Tables
@@ -22,14 +23,14 @@ class Suspects:
 
     def __init__(self, tables: Tables, vocabulary: Vocabulary) -> None:
         self._tables = tables
-        self._trie = tuple(vocabulary.trie)
+        self._trie = vocabulary.trie
         self._vocabulary = vocabulary
         narrow = (tables.states[:, KIND] == DISTINCT) & (tables.states[:, PART] == NARROW)
         self._tight = bool(tables.rules[:, TIGHT].any() or narrow.any())
         self._ending: Any = None
         self._escaping: Any = None
 
-    def among(self, marked: Any, threads: Any, arena: Any) -> Any:
+    def among(self, marked: Any, threads: Any, arena: Arrays) -> Any:
         """The marked tokens without those that certainly give no key that was written before."""
         tables, vocabulary = self._tables, self._vocabulary
         plain = (threads[:, OPEN] > 0) & (tables.states[threads[:, STATE], KIND] >= DISTINCT)
@@ -37,19 +38,19 @@ class Suspects:
             return marked
         nodes, tight = vocabulary.node_of[marked[:, 0]], self._tight
         decoded = bool(tables.rules[:, DECODED].any())
-        if decoded and (arena[3][threads[:, OPEN], 1] >= PENDING).any():
+        if decoded and (arena.pairs[threads[:, OPEN], 1] >= PENDING).any():
             return marked
         suspect = self._ends_keys()[nodes] if tight else marked[:, 1] >= 2  # where it is tight, every move is a mark
         if decoded:
             suspect = suspect | self._escapes()[nodes]
         for state, register, _, open_key, _ in threads.tolist():
             low = int(tables.rules[tables.states[state, RULE], LOW])
-            for rest in _rests(arena[3], arena[5], register - low, open_key):
+            for rest in _rests(arena.pairs, arena.sets, register - low, open_key):
                 if not rest and not tight:
                     return marked
                 if not rest:
                     continue
-                node = int(find_node(self._trie, np.frombuffer(rest, np.uint8), 0, len(rest)))
+                node = find_node(self._trie, np.frombuffer(rest, np.uint8), 0, len(rest))
                 if node >= 0:
                     suspect |= (nodes > node) & (nodes < node + vocabulary.trie.size[node])
                 for length in range(1, len(rest) + 1 if tight else 1):

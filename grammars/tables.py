@@ -20,12 +20,13 @@ from typing import Any, NamedTuple
 import numpy as np
 from numba import types
 
-from .arena import ARENA_TYPE, SETS, intern_pair
+from .arena import SETS, intern_pair
+from .context import CONTEXT_TYPE, distance_of, next_required_of, rules_of, sets_of, states_of
 from .errors import ConstraintTooLarge
 from .escapes import written_out
 from .flat import BYTE_HIGH, BYTE_LOW, COUNTER, DISTINCT, MEMBERS, ORDER, OWNER, PLAIN, SOURCE
 from .ir import COUNT, KEY, NOTHING, OPEN_KEY, Counter, Grammar, Members, Order, Rule
-from .jit import kernel
+from .jit import inner
 from .member_keys import FREE_KEYS, KEYS_BEGIN, MemberKeys, member_keys
 from .verify import verify
 
@@ -55,8 +56,6 @@ ALONE, WAY, HOME, FREE, OTHER, MEETS = 1, 2, 3, 4, 5, 6  # columns of the distan
 CALLEE, BACK, ON_RETURN, CALLED_RULE = 0, 1, 2, 3
 
 _i8 = types.int64
-_i4, _i44, _u1, _u11 = types.int32[::1], types.int32[:, ::1], types.uint8[::1], types.uint8[:, ::1]
-TABLES_TYPE = types.Tuple((_u1, _i44, _i44, _i44, _i44, _i44, _u11, _i4, _i4, _u1, _i44, _i44))  # type: ignore[no-untyped-call]
 
 
 class Tables(NamedTuple):
@@ -82,23 +81,24 @@ class Tables(NamedTuple):
     reach: Any
 
 
-@kernel(_i8(TABLES_TYPE, _i8, _i8))
-def column(tables, state, register):  # type: ignore[no-untyped-def]
+@inner(_i8(CONTEXT_TYPE, _i8, _i8))
+def column(context, state, register):  # type: ignore[no-untyped-def]
     """The column of a register value in the distances of its rule."""
-    kind = tables[2][state, KIND]
+    states, rules = states_of(context), rules_of(context)
+    kind = states[state, KIND]
     if kind in (PLAIN, MEMBERS):
         return _i8(0)
-    rule = tables[2][state, RULE]
-    low = tables[3][rule, LOW]
+    rule = states[state, RULE]
+    low = rules[rule, LOW]
     if kind == COUNTER:
-        return _i8(min(register, low) + max(0, register - tables[3][rule, PLATEAU]))
+        return _i8(min(register, low) + max(0, register - rules[rule, PLATEAU]))
     return _i8(min(register, low))
 
 
-@kernel(types.boolean(ARENA_TYPE, _i8, _i8))
-def contains(arena, keys, key):  # type: ignore[no-untyped-def]
+@inner(types.boolean(CONTEXT_TYPE, _i8, _i8))
+def contains(context, keys, key):  # type: ignore[no-untyped-def]
     """Whether the set has the key."""
-    sets = arena[5]
+    sets = sets_of(context)
     while keys > 0:
         if sets[keys, 1] == key:
             return True
@@ -106,39 +106,41 @@ def contains(arena, keys, key):  # type: ignore[no-untyped-def]
     return False
 
 
-@kernel(_i8(TABLES_TYPE, ARENA_TYPE, _i8, _i8, _i8, _i8, _i8))
-def act(tables, arena, state, register, action, key, exact):  # type: ignore[no-untyped-def]
+@inner(_i8(CONTEXT_TYPE, _i8, _i8, _i8, _i8, _i8))
+def act(context, state, register, action, key, exact):  # type: ignore[no-untyped-def]
     """The register after an action of a frame in `state`, or -1 when the action is blocked.
 
     exact 0: free keys written before are ignored. exact 1: they block CLOSE_KEY and NEXT_KEY, and are remembered.
     """
+    states, rules, next_required = states_of(context), rules_of(context), next_required_of(context)
     if action == NOTHING:
         return register
-    rule = tables[2][state, RULE]
-    low = tables[3][rule, LOW]
+    rule = states[state, RULE]
+    low = rules[rule, LOW]
     if action == COUNT:
-        high = tables[3][rule, HIGH]
+        high = rules[rule, HIGH]
         if high < 0:
             return min(register + 1, _i8(low))
         return register + 1 if register < high else _i8(-1)
-    following = tables[8][tables[3][rule, NEXT] + min(register, low)]
+    following = next_required[rules[rule, NEXT] + min(register, low)]
     if action >= KEY:
         j = action - KEY
         return j + 1 if register <= j and following >= j else _i8(-1)
     if action == OPEN_KEY:
         return max(register, _i8(low)) if following >= low else _i8(-1)
-    if tables[2][state, KIND] != DISTINCT or exact == 0 or key == 0:
+    if states[state, KIND] != DISTINCT or exact == 0 or key == 0:
         return register
     keys = register - low
-    if contains(arena, keys, key):
+    if contains(context, keys, key):
         return _i8(-1)
-    return low + intern_pair(arena, SETS, keys if keys > 0 else _i8(-1 - rule), key)
+    return low + intern_pair(context, SETS, keys if keys > 0 else _i8(-1 - rule), key)
 
 
-@kernel(types.boolean(TABLES_TYPE, _i8, _i8))
-def returns(tables, state, register):  # type: ignore[no-untyped-def]
+@inner(types.boolean(CONTEXT_TYPE, _i8, _i8))
+def returns(context, state, register):  # type: ignore[no-untyped-def]
     """Whether the frame may return: its state is final and the register allows it."""
-    return tables[2][state, FINAL] == 1 and tables[7][tables[2][state, BASE] + column(tables, state, register)] == 0
+    states, distance = states_of(context), distance_of(context)
+    return states[state, FINAL] == 1 and distance[states[state, BASE] + column(context, state, register)] == 0
 
 
 class Layout:

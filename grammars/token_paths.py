@@ -13,9 +13,9 @@ from typing import Any
 import numpy as np
 from numba import types
 
-from .jit import kernel
+from .context import CONTEXT_TYPE, Context, byte_of, depth_of, size_of, token_of
+from .jit import entry
 from .tables import FAR, FINAL, Tables
-from .trie import TRIE_TYPE, Trie
 
 _i8, _u1, _i4, _i44 = types.int64, types.uint8[::1], types.int32[::1], types.int32[:, ::1]
 _FAR = FAR
@@ -25,11 +25,11 @@ _STEPS, _MOVES = 2_000_000, 1 << 18
 _LONGEST = 256  # bytes of a token that is read
 
 
-@kernel(_i8(TRIE_TYPE, _u1, _u1, _i44, _u1, _i4))
-def _over_classes(trie, classes, useful, child, ends, path):  # type: ignore[no-untyped-def]
+@entry(_i8(CONTEXT_TYPE, _u1, _u1, _i44, _u1, _i4))
+def _over_classes(context, classes, useful, child, ends, path):  # type: ignore[no-untyped-def]
     """Fills child[node, class] (0: none) and ends[node] of the trie of tokens over classes; node 0 is its root. Returns
     how many nodes, -1 when they are too many. path: scratch, by depth."""
-    byte, depth, size, token = trie[0], trie[1], trie[2], trie[3]
+    byte, depth, size, token = byte_of(context), depth_of(context), size_of(context), token_of(context)
     nodes, i = 1, 0
     while i < byte.size:
         d, c = depth[i], classes[byte[i]]
@@ -51,7 +51,7 @@ def _over_classes(trie, classes, useful, child, ends, path):  # type: ignore[no-
     return nodes
 
 
-@kernel(_i8(_i44, _i44, _u1, _i44, _i4, _i44, _i8))
+@entry(_i8(_i44, _i44, _u1, _i44, _i4, _i44, _i8))
 def _moves(go, child, ends, moves, seen, stack, steps):  # type: ignore[no-untyped-def]
     """All (state, state after a token), each once, into `moves`; returns how many, -1 past a budget."""
     count = 0
@@ -81,10 +81,10 @@ def _moves(go, child, ends, moves, seen, stack, steps):  # type: ignore[no-untyp
     return _i8(count)
 
 
-@kernel(_i8(TRIE_TYPE, _u1, _i44, _i44, _i4, _i4, _i8))
-def _moves_of_bytes(trie, classes, go, moves, seen, path, steps):  # type: ignore[no-untyped-def]
+@entry(_i8(CONTEXT_TYPE, _u1, _i44, _i44, _i4, _i4, _i8))
+def _moves_of_bytes(context, classes, go, moves, seen, path, steps):  # type: ignore[no-untyped-def]
     """As _moves, over the bytes of the tokens. path: scratch, the state at each depth."""
-    byte, depth, size, token = trie[0], trie[1], trie[2], trie[3]
+    byte, depth, size, token = byte_of(context), depth_of(context), size_of(context), token_of(context)
     count = 0
     for start in range(go.shape[0]):
         path[0] = start
@@ -121,19 +121,20 @@ def _levels(moves: Any, finals: Any) -> Any:
         distance[nearer] = level
 
 
-def solve_exactly(tables: Tables, trie: Trie) -> None:
-    """Distances of the one rule there is, in tokens; unchanged where that would cost too much."""
+def solve_exactly(context: Context, tables: Tables) -> None:
+    """Distances of the one rule there is, in tokens; unchanged where that would cost too much. context:
+    holds the trie."""
     states, classes = tables.go.shape
     if states > _MOVES:
         return
     useful = (tables.go >= 0).any(axis=0).astype(np.uint8)
     child, ends, path = np.zeros((_NODES, classes), np.int32), np.zeros(_NODES, np.uint8), np.zeros(_LONGEST, np.int32)
-    nodes = int(_over_classes(tuple(trie), tables.classes, useful, child, ends, path))
+    nodes = int(_over_classes(context.address, tables.classes, useful, child, ends, path))
     moves, seen = np.empty((_MOVES, 2), np.int32), np.full(states, -1, np.int32)
     if nodes >= 0:
         stack = np.empty((_LONGEST * classes, 2), np.int32)
         count = int(_moves(tables.go, child[:nodes], ends, moves, seen, stack, _STEPS))
     else:
-        count = int(_moves_of_bytes(tuple(trie), tables.classes, tables.go, moves, seen, path, _STEPS))
+        count = int(_moves_of_bytes(context.address, tables.classes, tables.go, moves, seen, path, _STEPS))
     if count >= 0:
         tables.distance[:] = np.minimum(tables.distance, _levels(moves[:count], tables.states[:, FINAL] == 1))

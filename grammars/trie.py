@@ -12,8 +12,7 @@ from numba import njit, types
 Int32s = npt.NDArray[np.int32]
 Bytes = npt.NDArray[np.uint8]
 
-_i4, _u1, _i8 = types.int32[::1], types.uint8[::1], types.int64[::1]
-TRIE_TYPE = types.Tuple((_u1, _i4, _i4, _i4, _i4, _u1))  # type: ignore[no-untyped-call]
+_i4, _u1, _i8 = types.int32[::1], types.uint8[::1], types.int64
 
 
 # What a JSON string holds unescaped, of ASCII: most tokens are made of these, and states that take one loop on all.
@@ -35,7 +34,7 @@ class Trie(NamedTuple):
     plain: Bytes
 
 
-@njit(types.int64(_u1, _i8, _i4, _u1, _i4, _i4, _i4, _i4), cache=True, nogil=True)
+@njit(_i8(_u1, types.int64[::1], _i4, _u1, _i4, _i4, _i4, _i4), cache=True, nogil=True)
 def _fill(text, ends, ids, byte, depth, size, token, twin):  # type: ignore[no-untyped-def]
     """Lays the sorted tokens out as nodes; returns how many. Twins are neighbours in the sorted order."""
     longest = 1
@@ -73,10 +72,8 @@ def _fill(text, ends, ids, byte, depth, size, token, twin):  # type: ignore[no-u
     return nodes
 
 
-@njit(types.int64(TRIE_TYPE, _u1, types.int64, types.int64), cache=True, nogil=True)
-def find_node(trie, text, low, high):  # type: ignore[no-untyped-def]
-    """The node of the bytes text[low:high] (not empty), or -1."""
-    byte, size = trie[0], trie[2]
+@njit(_i8(_u1, _i4, _u1, _i8, _i8), cache=True, nogil=True)
+def _find(byte, size, text, low, high):  # type: ignore[no-untyped-def]
     node, end = 0, byte.size
     for k in range(low, high):
         while node < end and byte[node] != text[k]:
@@ -88,6 +85,11 @@ def find_node(trie, text, low, high):  # type: ignore[no-untyped-def]
         end = node + size[node]
         node += 1
     return -1
+
+
+def find_node(trie: Trie, text: Bytes, low: int, high: int) -> int:
+    """The node of the bytes text[low:high] (not empty), or -1."""
+    return int(_find(trie.byte, trie.size, text, low, high))
 
 
 def build_trie(tokens: Sequence[bytes], ids: Sequence[int], width: int) -> Trie:

@@ -10,7 +10,6 @@ from __future__ import annotations
 from numba import types
 
 from .arena import (
-    ARENA_TYPE,
     DEPTH,
     FULL,
     KEYS,
@@ -25,9 +24,27 @@ from .arena import (
     undo,
 )
 from .closing import remaining
-from .context import CONTEXT_TYPE, arena_of, room_of, tables_of
+from .context import (
+    CONTEXT_TYPE,
+    calls_of,
+    classes_of,
+    costs_of,
+    counts_of,
+    distance_of,
+    edges_of,
+    first_of,
+    go_of,
+    nodes_of,
+    queue_of,
+    report_of,
+    rules_of,
+    starts_of,
+    states_of,
+    text_of,
+    threads_of,
+)
 from .ir import CLOSE_KEY, COUNT, KEY, NEXT_KEY, NOTHING, OPEN_KEY
-from .jit import kernel
+from .jit import entry, inner, shared
 from .key_text import read_key
 from .members import doubtful as judged_late
 from .members import write
@@ -55,27 +72,28 @@ from .tables import (
     PLAIN,
     PLATEAU,
     RULE,
-    TABLES_TYPE,
     TIGHT,
     act,
     returns,
 )
 
 STATE, REG, NODE, OPEN, ORIGIN = 0, 1, 2, 3, 4  # columns of a thread
-# slots of `notes`, what a step reports
-CROSSED, POPPED, TROUBLE = 0, 1, 2
+# slots of `report`: of steps, moves that only an exact test can judge and frames of the first stack looked into; of
+# walks (masking.py), the largest U seen and how many tokens are marked
+CROSSED, LOOKED, WORST, MARKED = 0, 1, 2, 3
+REPORT = 4
 USED_BIT, DISTANCE_BIT = 20, 21  # of what `accept` returns
 CROWDED, ARENA_FULL = -1, -2  # kinds of trouble, as `accept` tells them
 QUEUE = 512  # frames that one thread may enter or leave for one byte
 
-_i8, _u1, _i44, _i8s = types.int64, types.uint8[::1], types.int32[:, ::1], types.int64[::1]
-_i4 = types.int32[::1]
+_i8, _u1 = types.int64, types.uint8[::1]
 _FAR = FAR
 
 
-@kernel(_i8(_i44, _i8, _i8, _i8, _i8, _i8, _i8, _i8))
-def _add(threads, low, high, state, register, node, key, origin):  # type: ignore[no-untyped-def]
+@inner(_i8(CONTEXT_TYPE, _i8, _i8, _i8, _i8, _i8, _i8, _i8))
+def _add(context, low, high, state, register, node, key, origin):  # type: ignore[no-untyped-def]
     """Adds a thread to [low, high) unless it is there; returns the new end, -1 when the buffer is full."""
+    threads = threads_of(context)
     for k in range(low, high):
         if (threads[k, STATE] == state and threads[k, REG] == register and threads[k, NODE] == node
                 and threads[k, OPEN] == key):
@@ -91,63 +109,66 @@ def _add(threads, low, high, state, register, node, key, origin):  # type: ignor
     return high + 1
 
 
-@kernel(_i8(TABLES_TYPE, ARENA_TYPE, _i44, _i8, _i8, _i8, _i8, _i8, _i8, _i8, _i8, _i8s, _i8))
-def _move(tables, arena, threads, low, high, entry, state, register, node, key, origin, notes, byte):  # type: ignore[no-untyped-def]
+@inner(_i8(CONTEXT_TYPE, _i8, _i8, _i8, _i8, _i8, _i8, _i8, _i8, _i8))
+def _move(context, low, high, entry, state, register, node, key, origin, byte):  # type: ignore[no-untyped-def]
     """Follows a byte edge (an entry of `go`) in walk mode or, when key >= 0, exactly; returns the new end."""
+    states, rules, edges, report = states_of(context), rules_of(context), edges_of(context), report_of(context)
     exact = 1 if key >= 0 else 0
     target, action = _i8(entry), _i8(NOTHING)
     if entry <= -2:
-        target, action = _i8(tables[5][-2 - entry, 1]), _i8(tables[5][-2 - entry, 2])
-        if tables[2][state, KIND] == MEMBERS:
-            register = write(tables, arena, state, register, action, max(key, 0), exact)
+        target, action = _i8(edges[-2 - entry, 1]), _i8(edges[-2 - entry, 2])
+        if states[state, KIND] == MEMBERS:
+            register = write(context, state, register, action, max(key, 0), exact)
         else:
-            register = act(tables, arena, state, register, action, max(key, 0), exact)
+            register = act(context, state, register, action, max(key, 0), exact)
         if register < 0:
             return high
     if exact == 1 and key > 0:
         if action in (CLOSE_KEY, NEXT_KEY) or action >= KEY:
             key = _i8(0)
-        elif tables[3][tables[2][state, RULE], DECODED] == 1:
-            key = read_key(arena, key, byte)
+        elif rules[states[state, RULE], DECODED] == 1:
+            key = read_key(context, key, byte)
         else:
-            key = intern_pair(arena, KEYS, key, byte)
-    if tables[2][state, KIND] == DISTINCT:
-        if action in (CLOSE_KEY, NEXT_KEY) or tables[2][target, PART] == NARROW:
-            notes[CROSSED] += 1
+            key = intern_pair(context, KEYS, key, byte)
+    if states[state, KIND] == DISTINCT:
+        if action in (CLOSE_KEY, NEXT_KEY) or states[target, PART] == NARROW:
+            report[CROSSED] += 1
         if action in (OPEN_KEY, NEXT_KEY) and exact == 1:
             key = _i8(1)
-    elif tables[2][state, KIND] == MEMBERS:
-        if judged_late(tables, arena, target, register, action):
-            notes[CROSSED] += 1
-        if action == OPEN_KEY and exact == 1 and tables[3][tables[2][state, RULE], HAS_FREE] == 1:
+    elif states[state, KIND] == MEMBERS:
+        if judged_late(context, target, register, action):
+            report[CROSSED] += 1
+        if action == OPEN_KEY and exact == 1 and rules[states[state, RULE], HAS_FREE] == 1:
             key = _i8(1)
-    doubtful = tables[2][target, LOOSE] == 0 or exact == 1
-    if doubtful and remaining(tables, arena, target, register, max(key, 0), exact) >= _FAR:
+    doubtful = states[target, LOOSE] == 0 or exact == 1
+    if doubtful and remaining(context, target, register, max(key, 0), exact) >= _FAR:
         return high
-    return _add(threads, low, high, target, register, node, max(key, 0), origin)
+    return _add(context, low, high, target, register, node, max(key, 0), origin)
 
 
-@kernel(_i8(TABLES_TYPE, ARENA_TYPE, _i8, _i8, _i8, _i8, _i8))
-def enter(tables, arena, call, state, register, node, exact):  # type: ignore[no-untyped-def]
+@inner(_i8(CONTEXT_TYPE, _i8, _i8, _i8, _i8, _i8))
+def enter(context, call, state, register, node, exact):  # type: ignore[no-untyped-def]
     """The stack node over which call number `call` of a frame in `state` runs; -1: blocked, 0: the arena is full."""
-    back = _i8(tables[4][call, BACK])
-    if tables[2][state, KIND] == MEMBERS:
-        after = write(tables, arena, state, register, _i8(tables[4][call, ON_RETURN]), _i8(0), exact)
+    calls, states, rules = calls_of(context), states_of(context), rules_of(context)
+    back = _i8(calls[call, BACK])
+    if states[state, KIND] == MEMBERS:
+        after = write(context, state, register, _i8(calls[call, ON_RETURN]), _i8(0), exact)
     else:
-        after = act(tables, arena, state, register, _i8(tables[4][call, ON_RETURN]), _i8(0), exact)
+        after = act(context, state, register, _i8(calls[call, ON_RETURN]), _i8(0), exact)
     if after < 0:
         return _i8(-1)
-    cost = remaining(tables, arena, back, after, _i8(0), exact)
+    cost = remaining(context, back, after, _i8(0), exact)
     if cost >= _FAR:
         return _i8(-1)
-    kind, low = tables[2][back, KIND], tables[3][tables[2][back, RULE], LOW]
+    kind, low = states[back, KIND], rules[states[back, RULE], LOW]
     used = 1 if kind >= DISTINCT and after > low else 0
-    return intern_node(arena, node, back, after, cost, _i8(used))
+    return intern_node(context, node, back, after, cost, _i8(used))
 
 
-@kernel(_i8(_i44, _i8, _i8, _i8, _i8))
-def _enqueue(queue, tail, state, register, node):  # type: ignore[no-untyped-def]
+@inner(_i8(CONTEXT_TYPE, _i8, _i8, _i8, _i8))
+def _enqueue(context, tail, state, register, node):  # type: ignore[no-untyped-def]
     """Adds (state, register, node) to the queue once; -1 when it is full."""
+    queue = queue_of(context)
     for k in range(tail):
         if queue[k, 0] == state and queue[k, 1] == register and queue[k, 2] == node:
             return tail
@@ -159,11 +180,12 @@ def _enqueue(queue, tail, state, register, node):  # type: ignore[no-untyped-def
     return tail + 1
 
 
-@kernel(_i8(TABLES_TYPE, ARENA_TYPE, _i44, _i8, _i8, _i8, _i8, _i8, _i44, _i8s))
-def _step_thread(tables, arena, threads, at, low, high, byte, exact, queue, notes):  # type: ignore[no-untyped-def]
+@inner(_i8(CONTEXT_TYPE, _i8, _i8, _i8, _i8, _i8))
+def _step_thread(context, at, low, high, byte, exact):  # type: ignore[no-untyped-def]
     """Adds the successors of threads[at] to [low, high); follows calls and returns in a queue. Returns the new end."""
-    go, states, calls, first, nodes = tables[1], tables[2], tables[4], tables[6], arena[0]
-    c = tables[0][byte]
+    go, states, calls, first = go_of(context), states_of(context), calls_of(context), first_of(context)
+    threads, queue, nodes, report = threads_of(context), queue_of(context), nodes_of(context), report_of(context)
+    c = classes_of(context)[byte]
     key, origin = _i8(threads[at, OPEN]), _i8(threads[at, ORIGIN])
     queue[0, 0], queue[0, 1], queue[0, 2] = threads[at, STATE], threads[at, REG], threads[at, NODE]
     head, tail = 0, 1
@@ -172,37 +194,38 @@ def _step_thread(tables, arena, threads, at, low, high, byte, exact, queue, note
         head += 1
         entry = go[state, c]
         if entry != -1:
-            high = _move(tables, arena, threads, low, high, _i8(entry), state, register, node,
-                         key if exact == 1 else _i8(-1), origin, notes, _i8(byte))
+            high = _move(context, low, high, _i8(entry), state, register, node,
+                         key if exact == 1 else _i8(-1), origin, _i8(byte))
             if high < 0:
                 return _i8(-1)
         for call in range(states[state, CALLS], states[state, CALLS_END]):
             if first[calls[call, CALLED_RULE], c] == 1:
-                over = enter(tables, arena, _i8(call), state, register, node, exact)
+                over = enter(context, _i8(call), state, register, node, exact)
                 if over == 0:
                     return _i8(-1)
                 if over > 0:
-                    tail = _enqueue(queue, tail, _i8(calls[call, CALLEE]), _i8(0), over)
-        if states[state, FINAL] == 1 and returns(tables, state, register):
-            notes[POPPED] = max(notes[POPPED], origin - nodes[node, DEPTH] + 1)
+                    tail = _enqueue(context, tail, _i8(calls[call, CALLEE]), _i8(0), over)
+        if states[state, FINAL] == 1 and returns(context, state, register):
+            report[LOOKED] = max(report[LOOKED], origin - nodes[node, DEPTH] + 1)
             if node > 0:
-                tail = _enqueue(queue, tail, _i8(nodes[node, RETURN]), _i8(nodes[node, REGISTER]),
+                tail = _enqueue(context, tail, _i8(nodes[node, RETURN]), _i8(nodes[node, REGISTER]),
                                 _i8(nodes[node, PARENT]))
         if tail < 0:
             return _i8(-1)
     return high
 
 
-@kernel(_i8(_u1, _i44, _i44, _i44, _i44, _i4, _i44, _i8, _i8, _i8))
-def glide(classes, go, states, rules, edges, distance, threads, at, byte, exact):  # type: ignore[no-untyped-def]
+@inner(_i8(CONTEXT_TYPE, _i8, _i8, _i8))
+def glide(context, at, byte, exact):  # type: ignore[no-untyped-def]
     """The common case of a step, apart for speed: one thread, threads[at], in a state without calls or return.
 
     Writes its successor to threads[at + 1] and returns 1; 0 when there is none; -1 when the case is not so simple.
     """
+    states, rules, edges, threads = states_of(context), rules_of(context), edges_of(context), threads_of(context)
     state = threads[at, STATE]
     if states[state, FINAL] == 1 or states[state, CALLS] != states[state, CALLS_END] or threads[at, OPEN] != 0:
         return -1
-    entry = go[state, classes[byte]]
+    entry = go_of(context)[state, classes_of(context)[byte]]
     if entry == -1:
         return 0
     register = threads[at, REG]
@@ -222,7 +245,7 @@ def glide(classes, go, states, rules, edges, distance, threads, at, byte, exact)
             return -1
         rule = states[entry, RULE]
         column = min(register, rules[rule, LOW]) + max(0, register - rules[rule, PLATEAU])
-        if distance[states[entry, BASE] + column] >= _FAR:
+        if distance_of(context)[states[entry, BASE] + column] >= _FAR:
             return 0
     threads[at + 1, STATE] = entry
     threads[at + 1, REG] = register
@@ -232,9 +255,10 @@ def glide(classes, go, states, rules, edges, distance, threads, at, byte, exact)
     return 1
 
 
-@kernel(_i8(_i44, _i44, _i4, _i8s, _i44, _i8, _i8))
-def near(states, rules, distance, costs, threads, at, exact):  # type: ignore[no-untyped-def]
+@inner(_i8(CONTEXT_TYPE, _i8, _i8))
+def near(context, at, exact):  # type: ignore[no-untyped-def]
     """The common case of `nearest`: one thread in whose frame free keys play no part; -1 for others."""
+    states, rules, threads = states_of(context), rules_of(context), threads_of(context)
     state = threads[at, STATE]
     if states[state, KIND] == MEMBERS or (states[state, KIND] > COUNTER and exact == 1):
         return _i8(-1)
@@ -244,58 +268,70 @@ def near(states, rules, distance, costs, threads, at, exact):  # type: ignore[no
         column = min(register, rules[rule, LOW])
         if states[state, KIND] == COUNTER:
             column += max(0, register - rules[rule, PLATEAU])
-    return distance[states[state, BASE] + column] + costs[threads[at, NODE]]
+    return distance_of(context)[states[state, BASE] + column] + costs_of(context)[threads[at, NODE]]
 
 
-@kernel(_i8(TABLES_TYPE, ARENA_TYPE, _i44, _i8, _i8, _i8, _i8, _i44, _i8s))
-def step(tables, arena, threads, low, high, byte, exact, queue, notes):  # type: ignore[no-untyped-def]
+@shared(_i8(CONTEXT_TYPE, _i8, _i8, _i8, _i8))
+def step(context, low, high, byte, exact):  # type: ignore[no-untyped-def]
     """Successors of threads[low:high] on a byte, written from `high` on; returns their end, -1 in trouble.
 
-    Adds to notes[CROSSED] the free keys ended, and moves to where one has finitely many ends; notes[POPPED]:
-    frames of the walk's first stack looked into. Trouble: too many threads (notes[TROUBLE] = 1) or a full arena (its
-    counts say so).
+    Adds to report[CROSSED] the free keys ended, and moves to where one has finitely many ends; report[LOOKED]:
+    frames of the walk's first stack looked into. Trouble: too many threads, or a full arena (its counts say so).
     """
     end = high
     for at in range(low, high):
-        end = _step_thread(tables, arena, threads, _i8(at), high, end, byte, exact, queue, notes)
+        end = _step_thread(context, _i8(at), high, end, byte, exact)
         if end < 0:
-            notes[TROUBLE] = 1
             return _i8(-1)
     return end
 
 
-@kernel(_i8(TABLES_TYPE, ARENA_TYPE, _i44, _i8, _i8, _i8))
-def nearest(tables, arena, threads, low, high, exact):  # type: ignore[no-untyped-def]
+@shared(_i8(CONTEXT_TYPE, _i8, _i8, _i8))
+def nearest(context, low, high, exact):  # type: ignore[no-untyped-def]
     """U of threads[low:high]: bytes to acceptance over the nearest thread. 0 means that the text may end."""
+    threads, costs = threads_of(context), costs_of(context)
     best = _i8(_FAR) * 1024
     for k in range(low, high):
-        cost = remaining(tables, arena, _i8(threads[k, STATE]), _i8(threads[k, REG]), _i8(threads[k, OPEN]), exact)
-        best = min(best, cost + arena[1][threads[k, NODE]])
+        cost = remaining(context, _i8(threads[k, STATE]), _i8(threads[k, REG]), _i8(threads[k, OPEN]), exact)
+        best = min(best, cost + costs[threads[k, NODE]])
     return best
 
 
-@kernel(_i8(TABLES_TYPE, ARENA_TYPE, _i44, _i8, _u1, _i8, _i8, _i44, _i8s))
-def advance(tables, arena, threads, count, text, low, high, queue, notes):  # type: ignore[no-untyped-def]
+@entry(_i8(CONTEXT_TYPE, _i8, _i8, _i8))
+def distance(context, low, high, exact):  # type: ignore[no-untyped-def]
+    """`nearest`, for Python."""
+    return nearest(context, low, high, exact)
+
+
+@inner(_i8(CONTEXT_TYPE, _i8, _i8))
+def keep(context, low, high):  # type: ignore[no-untyped-def]
+    """Moves threads[low:high] to the front; returns how many they are."""
+    threads = threads_of(context)
+    for at in range(low, high):
+        for c in range(5):
+            threads[at - low, c] = threads[at, c]
+    return high - low
+
+
+@inner(_i8(CONTEXT_TYPE, _i8, _u1, _i8, _i8))
+def advance(context, count, text, low, high):  # type: ignore[no-untyped-def]
     """threads[:count] over text[low:high], exactly; the result replaces them. Returns how many live, -1 in trouble."""
     for k in range(low, high):
-        end = step(tables, arena, threads, _i8(0), count, _i8(text[k]), _i8(1), queue, notes)
+        end = step(context, _i8(0), count, _i8(text[k]), _i8(1))
         if end < 0:
             return _i8(-1)
-        for t in range(count, end):
-            for c in range(5):
-                threads[t - count, c] = threads[t, c]
-        count = end - count
+        count = keep(context, count, end)
         if count == 0:
             return _i8(0)
     return count
 
 
-@kernel(_i8(TABLES_TYPE, ARENA_TYPE, _i44, _i8, _u1, _i44, _i8s))
-def next_bytes(tables, arena, threads, count, found, queue, notes):  # type: ignore[no-untyped-def]
+@entry(_i8(CONTEXT_TYPE, _i8, _u1))
+def next_bytes(context, count, found):  # type: ignore[no-untyped-def]
     """found[b] = 1 for every byte that can follow threads[:count]; returns how many, -1 in trouble."""
     total = 0
     for byte in range(256):
-        end = step(tables, arena, threads, _i8(0), count, _i8(byte), _i8(1), queue, notes)
+        end = step(context, _i8(0), count, _i8(byte), _i8(1))
         if end < 0:
             return _i8(-1)
         found[byte] = 1 if end > count else 0
@@ -303,17 +339,17 @@ def next_bytes(tables, arena, threads, count, found, queue, notes):  # type: ign
     return _i8(total)
 
 
-@kernel(_i8(TABLES_TYPE, ARENA_TYPE, _i44, _i8, _u1, _i44, _i8s))
-def only_text(tables, arena, threads, count, text, queue, notes):  # type: ignore[no-untyped-def]
+@entry(_i8(CONTEXT_TYPE, _i8, _u1))
+def only_text(context, count, text):  # type: ignore[no-untyped-def]
     """Writes the text that every continuation of threads[:count] shares; returns its length, -1 in trouble.
 
-    The threads are left behind that text; notes[CROSSED] holds how many they are. Stops at text.size.
+    The threads are left behind that text; report[CROSSED] holds how many they are. Stops at text.size.
     """
     length = 0
-    while length < text.size and nearest(tables, arena, threads, _i8(0), count, _i8(1)) > 0:
+    while length < text.size and nearest(context, _i8(0), count, _i8(1)) > 0:
         only = -1
         for byte in range(256):
-            end = step(tables, arena, threads, _i8(0), count, _i8(byte), _i8(1), queue, notes)
+            end = step(context, _i8(0), count, _i8(byte), _i8(1))
             if end < 0:
                 return _i8(-1)
             if end > count:
@@ -323,65 +359,64 @@ def only_text(tables, arena, threads, count, text, queue, notes):  # type: ignor
                 only = byte
         if only < 0:
             break
-        end = step(tables, arena, threads, _i8(0), count, _i8(only), _i8(1), queue, notes)
-        for t in range(count, end):
-            for c in range(5):
-                threads[t - count, c] = threads[t, c]
-        count = end - count
+        end = step(context, _i8(0), count, _i8(only), _i8(1))
+        count = keep(context, count, end)
         text[length] = only
         length += 1
-    notes[CROSSED] = count
+    report_of(context)[CROSSED] = count
     return _i8(length)
 
 
-@kernel(_i8(TABLES_TYPE, ARENA_TYPE, _i44, _i8))
-def settle(tables, arena, threads, count):  # type: ignore[no-untyped-def]
+@entry(_i8(CONTEXT_TYPE, _i8))
+def settle(context, count):  # type: ignore[no-untyped-def]
     """Sets the origin of threads[:count] to their depth. Returns 1 when a frame of theirs holds free keys, else 0."""
+    states, rules, nodes, threads = states_of(context), rules_of(context), nodes_of(context), threads_of(context)
     used = 0
     for k in range(count):
         node, state = threads[k, NODE], threads[k, STATE]
-        threads[k, ORIGIN] = arena[0][node, DEPTH]
-        used = max(used, arena[0][node, USED])
-        if tables[2][state, KIND] >= DISTINCT and threads[k, REG] > tables[3][tables[2][state, RULE], LOW]:
+        threads[k, ORIGIN] = nodes[node, DEPTH]
+        used = max(used, nodes[node, USED])
+        if states[state, KIND] >= DISTINCT and threads[k, REG] > rules[states[state, RULE], LOW]:
             used = 1
     return _i8(used)
 
 
-@kernel(types.boolean(_i44, _i8, _i8))
-def _before(threads, a, b):  # type: ignore[no-untyped-def]
+@inner(types.boolean(CONTEXT_TYPE, _i8, _i8))
+def _before(context, a, b):  # type: ignore[no-untyped-def]
+    threads = threads_of(context)
     for c in range(4):
         if threads[a, c] != threads[b, c]:
             return threads[a, c] < threads[b, c]
     return False
 
 
-@kernel(types.void(_i44, _i8))
-def arrange(threads, count):  # type: ignore[no-untyped-def]
+@inner(types.void(CONTEXT_TYPE, _i8))
+def arrange(context, count):  # type: ignore[no-untyped-def]
     """Sorts threads[:count] by their columns, so that equal sets are equal arrays."""
+    threads = threads_of(context)
     for k in range(1, count):
         at = k
-        while at > 0 and _before(threads, at, at - 1):
+        while at > 0 and _before(context, at, at - 1):
             for c in range(5):
                 threads[at, c], threads[at - 1, c] = threads[at - 1, c], threads[at, c]
             at -= 1
 
 
-@kernel(_i8(CONTEXT_TYPE, _i8, _i8))
+@entry(_i8(CONTEXT_TYPE, _i8, _i8))
 def accept(context, count, token):  # type: ignore[no-untyped-def]
     """Where the room's threads[:count] stand after a token, settled and sorted in their place.
 
     Returns how many live (bits 0 to 19), whether a frame holds free keys (bit 20), and U (above); 0 for none. In
     trouble CROWDED or ARENA_FULL. The arena is as it was unless some live.
     """
-    tables, arena, room = tables_of(context, 0), arena_of(context, 0), room_of(context, 0)
-    threads, notes, counts = room[0], room[2], arena[7]
+    counts, starts = counts_of(context), starts_of(context)
     nodes, keys, sets = counts[NODES], counts[KEYS], counts[SETS]
-    count = advance(tables, arena, threads, count, room[3], room[4][token], room[4][token + 1], room[1], notes)
+    count = advance(context, count, text_of(context), starts[token], starts[token + 1])
     if counts[FULL] == 1:
         count = _i8(ARENA_FULL)
     if count <= 0:
-        undo(arena, nodes, keys, sets)
+        undo(context, nodes, keys, sets)
         return count
-    used = settle(tables, arena, threads, count)
-    arrange(threads, count)
-    return count | used << USED_BIT | nearest(tables, arena, threads, _i8(0), count, _i8(1)) << DISTANCE_BIT
+    used = settle(context, count)
+    arrange(context, count)
+    return count | used << USED_BIT | nearest(context, _i8(0), count, _i8(1)) << DISTANCE_BIT

@@ -31,6 +31,12 @@ def test_the_version_is_that_of_the_package() -> None:
     assert run("--version").stdout.strip() == version("espalier")
 
 
+def test_the_engine_is_compiled_ahead_of_its_first_use() -> None:
+    done = run("prepare")
+    assert done.exit_code == 0
+    assert "ready after" in done.stdout
+
+
 def test_a_schema_is_checked_without_samples(folder: Path) -> None:
     done = run("grammar", "check", "--schema", folder / "schema.json")
     assert done.exit_code == 0

@@ -1,4 +1,4 @@
-"""The command line: models, serve, grammar. Every import of a room is inside its command, so that --help is quick."""
+"""The command line: models, prepare, serve, grammar. Rooms are imported inside commands, so that --help is quick."""
 
 from __future__ import annotations
 
@@ -75,6 +75,17 @@ def models_path(name: str) -> None:
     if path is None:
         fail(EspalierError(f"{name} is not fetched", fix=f"Run: espalier models pull {name}"))
     typer.echo(path)
+
+
+@app.command()
+def prepare() -> None:
+    """Compile the grammar engine for this machine now, not at its first use; seconds where that was done before."""
+    from time import perf_counter
+
+    begun = perf_counter()
+    from .grammars import compiled
+
+    typer.echo(f"{compiled.__package__}: ready after {perf_counter() - begun:.1f} s")
 
 
 @app.command()

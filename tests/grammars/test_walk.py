@@ -98,14 +98,22 @@ def test_a_malformed_grammar_is_refused(broken):
         bind(Grammar((broken,), 0), small_vocabulary([]))
 
 
-def test_compiled_code_of_other_sources_is_dropped(tmp_path):
-    from espalier.grammars.jit import _COMPILED
-    for name in _COMPILED:
-        (tmp_path / f"{name}.py").write_text("x = 1")
+def test_compiled_code_is_dropped_when_a_file_changed_that_it_was_made_from(tmp_path):
+    sources = {"jit": "", "tables": "FAR = 1\n", "arena": "from .jit import inner\n",
+               "walk": "from .arena import (\n    undo,\n)\nfrom .jit import entry\nfrom .tables import FAR\n"}
+    for name, text in sources.items():
+        (tmp_path / f"{name}.py").write_text(text)
     assert drop_stale_code(tmp_path)
-    kept = tmp_path / "__pycache__" / "walk.step-1.py311.nbi"
-    kept.write_text("code")
+    walk, arena = (tmp_path / "__pycache__" / f"{name}-1.py311.nbi" for name in ("walk.step", "arena.undo"))
+    for code in (walk, arena):
+        code.write_text("code")
     assert not drop_stale_code(tmp_path)
-    (tmp_path / "tables.py").write_text("x = 2")
+    assert walk.exists()
+    assert arena.exists()
+    (tmp_path / "tables.py").write_text("FAR = 2\n")
     assert drop_stale_code(tmp_path)
-    assert not kept.exists()
+    assert arena.exists()
+    assert not walk.exists()
+    (tmp_path / "jit.py").write_text("changed = True\n")
+    assert drop_stale_code(tmp_path)
+    assert not arena.exists()

@@ -1,0 +1,51 @@
+"""The room in which an explorer's compiled code works: what it reads from Python and leaves for it."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from .stretches import SLOTS
+from .vocabulary import Vocabulary
+from .walk import QUEUE, REPORT
+
+
+class Room(NamedTuple):
+    """The arrays of context.ROOM. text, starts: of all tokens (vocabulary.py). words: the mask at hand, uint32 [words];
+    row, local: of composing.py. Of the others the files say more that context.py names."""
+
+    threads: Any
+    queue: Any
+    report: Any
+    text: Any
+    starts: Any
+    words: Any
+    row: Any
+    local: Any
+    marked: Any
+    offsets: Any
+    crossed: Any
+    stretches: Any
+    kinds: Any
+    known: Any
+
+
+def room_for(vocabulary: Vocabulary, threads: int) -> Room:
+    """Room for walks over a vocabulary, and for so many threads."""
+    words, row, local = (np.zeros(vocabulary.words, np.uint32) for _ in range(3))
+    offsets, crossed = (np.zeros(vocabulary.longest + 3, np.int64) for _ in range(2))
+    return Room(threads=_buffer(threads), queue=np.zeros((QUEUE, 3), np.int32), report=np.zeros(REPORT, np.int64),
+                text=vocabulary.text, starts=vocabulary.starts, words=words, row=row, local=local,
+                marked=np.empty((vocabulary.size, 2), np.int32), offsets=offsets, crossed=crossed,
+                stretches=np.zeros((vocabulary.longest + 2, 5), np.int32), kinds=np.zeros((SLOTS, 256), np.uint8),
+                known=np.zeros((SLOTS + 1, 4), np.int32))
+
+
+def widened(room: Room, threads: int) -> Room:
+    """The same room for more threads."""
+    return room._replace(threads=_buffer(threads))
+
+
+def _buffer(threads: int) -> Any:
+    return np.zeros((threads, 5), np.int32)
