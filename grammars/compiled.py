@@ -163,6 +163,8 @@ class CompiledGrammar:
 
     def _limited_row(self, explorer: Explorer, configuration: Configuration, budget: int) -> Row:
         """The row when the budget is near: only successors that can still close in what is left after one token."""
+        if configuration.limited is None:
+            configuration.limited = {}
         row = configuration.limited.get(budget)
         if row is not None and row.index >= 0:
             self.table.pin(row)
@@ -204,6 +206,8 @@ class CompiledGrammar:
         if not forced.text:
             return UNFORCED
         last = last[-_CONTEXT:]
+        if configuration.plans is None:
+            configuration.plans = {}
         plan = configuration.plans.get(last)
         if plan is None:
             with self._lock:

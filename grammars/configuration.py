@@ -11,6 +11,7 @@ from typing import Any
 import msgspec
 import numpy as np
 
+from .accepting import DISTANCE, SETS_FULL, THREADS, TOO_MANY, USED, Met, accept, intern
 from .arena import FULL, KEYS, RETURN, Arena
 from .bodies import Bodies, Body
 from .composing import read_body, read_threads
@@ -27,15 +28,13 @@ from .vocabulary import Vocabulary
 from .walk import (
     ARENA_FULL,
     CROSSED,
-    DISTANCE_BIT,
+    CROWDED,
     LOOKED,
     MARKED,
     NODE,
     OPEN,
     STATE,
-    USED_BIT,
     WORST,
-    accept,
     distance,
     next_bytes,
     only_text,
@@ -67,19 +66,21 @@ class Limits(msgspec.Struct, frozen=True):
 class Configuration(msgspec.Struct, eq=False):
     """An interned set of threads. Equal sets of one explorer are one object.
 
-    key: the threads, sorted, as bytes. distance: U, an upper bound of the tokens to acceptance; 0: the text may end.
-    used: some frame holds free keys. The rest is cache: row is good for any budget of at least `safe`.
+    number: its own in the explorer, 0 once forgotten. key: the threads, sorted, as bytes. distance: U, an upper bound
+    of the tokens to acceptance; 0: the text may end. used: some frame holds free keys. The rest is cache: row is good
+    for any budget of at least `safe`; limited: rows by budget; plans: by the ids before.
     """
 
+    number: int
     key: bytes
     distance: int
     used: bool
     next: dict[int, Configuration | None] = {}
     row: Row | None = None
     safe: int = NO_LIMIT
-    limited: dict[int, Row] = {}
+    limited: dict[int, Row] | None = None
     forced: Forced | None = None
-    plans: dict[tuple[int, ...], Plan] = {}
+    plans: dict[tuple[int, ...], Plan] | None = None
 
     @property
     def threads(self) -> Any:
@@ -143,15 +144,15 @@ class Explorer:
         self._context.put(TRIE, vocabulary.trie)
         self._arena = Arena(self._context, limits.nodes)
         self._set_room(room_for(vocabulary, _FIRST_BUFFER))
-        self._interned: dict[bytes, Configuration] = {}
+        self._met = Met(self._context, limits.threads)
+        self._known: list[Configuration] = []  # the one of number n is known[n - 1]
         self._bodies = Bodies(tables, self._address, vocabulary.bodies)
         self._suspects = Suspects(tables, vocabulary)
         self._keys = self._longest = 0  # free keys looked at, bytes of the longest
         self._nodes = len(vocabulary.trie.byte)
         distinct = bool((tables.states[:, KIND] >= DISTINCT).any())
         self._sliced = None if distinct else SlicedWalk(self._context, vocabulary)
-        self._room.threads[0] = (start, 0, 0, 0, 0)
-        self.start = self._intern(1 | int(distance(self._address, 0, 1, 1)) << DISTANCE_BIT)
+        self.start = self._of(_ONE.pack(start, 0, 0, 0, 0), None)
 
     @property
     def crowded(self) -> bool:
@@ -191,23 +192,57 @@ class Explorer:
         Raises ConstraintTooLarge when a budget is passed.
         """
         with self._lock:
-            found, key = -1, configuration.key
+            number = configuration.number or self._of(configuration.key, configuration).number
+            found = accept(self._address, number, token)
             while found < 0:
-                self._view[: len(key)] = key
-                found = accept(self._address, len(key) // _THREAD, token)
-                if found < 0:
-                    self._make_room(full=found == ARENA_FULL)
-            successor = configuration.next[token] = self._intern(found) if found else None
+                self._make_room(found)
+                found = accept(self._address, number, token)
+            known = self._known
+            if found > len(known):
+                told = self._met.told
+                key = self._lone.tobytes() if told[THREADS] == 1 else bytes(self._view[: told[THREADS] * _THREAD])
+                known.append(Configuration(found, key, told[DISTANCE], told[USED] == 1))
+            successor = configuration.next[token] = known[found - 1] if found else None
+            if found > self._limits.configurations:
+                self._forget()
             return successor
+
+    def _of(self, key: bytes, like: Configuration | None) -> Configuration:
+        """The configuration of these threads. like: one that differs in nothing else, None for the start."""
+        with self._lock:
+            self._view[: len(key)] = key
+            count = len(key) // _THREAD
+            number = int(intern(self._address, count))
+            if number == SETS_FULL:
+                self._met.grow()
+                return self._of(key, like)
+            if number > len(self._known):
+                far = like.distance if like else int(distance(self._address, 0, count, 1))
+                self._known.append(Configuration(number, key, far, bool(like and like.used)))
+            return self._known[number - 1]
+
+    def _forget(self) -> None:
+        """Forgets all configurations: those that a matcher still stands in are met anew when it moves on."""
+        for configuration in self._known:
+            configuration.number = 0
+        self._known.clear()
+        self._met.clear()
 
     def _load(self, threads: Any) -> int:
         self._room.threads[: len(threads)] = threads
         return len(threads)
 
-    def _make_room(self, *, full: bool) -> None:
-        """Enlarges the arena when it is full, else the buffer of threads. Raises ConstraintTooLarge at a limit."""
-        if full:
+    def _make_room(self, trouble: int) -> None:
+        """Enlarges what was too small. Raises ConstraintTooLarge at a limit."""
+        if trouble == ARENA_FULL:
             self._arena.grow()
+        elif trouble == SETS_FULL:
+            self._met.grow()
+        elif trouble == TOO_MANY:
+            ways = self._met.told[THREADS]
+            raise ConstraintTooLarge(f"the text so far can be read in {ways} ways at once; the limit is "
+                                     f"{self._limits.threads}", keyword="ambiguity",
+                                     fix="Make the alternatives differ earlier.")
         else:
             self._widen()
 
@@ -219,7 +254,7 @@ class Explorer:
             if result >= 0 and not full:
                 return result
             self._arena.undo_to(mark)
-            self._make_room(full=full)
+            self._make_room(ARENA_FULL if full else CROWDED)
 
     def _widen(self) -> None:
         size = 4 * len(self._room.threads)
@@ -231,30 +266,13 @@ class Explorer:
     def _set_room(self, room: Room) -> None:
         self._room = room
         self._view = room.threads.data.cast("B")  # its bytes
+        self._lone = self._view[:_THREAD]
         self._context.put(ROOM, room)
-
-    def _intern(self, found: int) -> Configuration:
-        """The configuration of the threads in the buffer that `accept` described so."""
-        count = found & ((1 << USED_BIT) - 1)
-        if count > self._limits.threads:
-            raise ConstraintTooLarge(f"the text so far can be read in {count} ways at once; the limit is "
-                                     f"{self._limits.threads}", keyword="ambiguity",
-                                     fix="Make the alternatives differ earlier.")
-        key = bytes(self._view[: count * _THREAD])
-        known = self._interned.get(key)
-        if known is None:
-            if len(self._interned) >= self._limits.configurations:
-                self._interned.clear()
-            known = self._interned[key] = Configuration(
-                key, found >> DISTANCE_BIT, bool(found >> USED_BIT & 1))
-        return known
 
     def stand_in(self, configuration: Configuration, register: int) -> Configuration:
         """The configuration of one thread with a register of equal distances in place of its own."""
         state, _, *rest = _ONE.unpack(configuration.key)
-        key = _ONE.pack(state, register, *rest)
-        with self._lock:
-            return self._interned.setdefault(key, Configuration(key, configuration.distance, configuration.used))
+        return self._of(_ONE.pack(state, register, *rest), configuration)
 
     def walk(self, configuration: Configuration, limit: int = NO_LIMIT, *, exact: bool = False) -> Walked:
         """The mask of a configuration over successors with U <= limit. exact: free keys written are heeded; without it
@@ -309,7 +327,7 @@ class Explorer:
             found = work()
             if found >= 0:
                 return found
-            self._make_room(full=found == ARENA_FULL)
+            self._make_room(found)
 
     def _read(self, threads: Any, bodies: list[Body | None], limit: int, exact: int) -> int:
         """The bodies of the threads that have one, then one walk of all others. Returns what read_body does."""

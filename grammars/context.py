@@ -104,6 +104,9 @@ words_of, row_of, local_of = ROOM.array(_u4), ROOM.array(_u4), ROOM.array(_u4)  
 marked_of, offsets_of, crossed_of = ROOM.array(_i44, 2), ROOM.array(_i8s), ROOM.array(_i8s)  # masking.py
 stretches_of, kinds_of, known_of = ROOM.array(_i44, 5), ROOM.array(_u11, 256), ROOM.array(_i44, 4)  # stretches.py
 
+MET = Part(ROOM.end)  # accepting.py
+spans_of, met_of, met_slots_of, told_of = MET.array(_i44, 2), MET.array(_i44, 5), MET.array(_i4), MET.array(_i8s)
+
 # Of a body (bodies.py), in an array of its own: then come the tries of its tails.
 BODY = Part()
 groups_of, body_tokens_of, rows_of = BODY.array(_i44, 5), BODY.array(_i4), BODY.array(_u44)
@@ -113,7 +116,7 @@ full_of, tails_of, ids_of = BODY.array(_u4), BODY.array(_i44, 6), BODY.array(_i4
 class Context:
     """address: what compiled code takes. The arrays are kept alive here."""
 
-    def __init__(self, size: int = ROOM.end) -> None:
+    def __init__(self, size: int = MET.end) -> None:
         self._numbers = np.zeros(size, np.int64)
         self._kept: dict[int, Sequence[Any]] = {}
         self.address = int(self._numbers.ctypes.data)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numba import types
 
+from .advancing import advance, nearest_alive
 from .arena import FULL, KEYS, NODES, SETS, undo
 from .context import (
     CONTEXT_TYPE,
@@ -33,7 +34,7 @@ from .jit import entry, inner, shared
 from .stretches import ELSEWHERE, END, SLOTS, allow, along_stretch, enter_stretch
 from .tables import BASE, COUNT_LOOP, COUNTER, FAR, HIGH, KIND, LOOP, LOW, NO_LOOP, PLATEAU, RULE, TIGHT
 from .tables import PLAIN as FREE
-from .walk import CROSSED, NODE, OPEN, REG, STATE, WORST, advance, glide, keep, near, nearest, step
+from .walk import CROSSED, NODE, OPEN, REG, STATE, WORST, glide, keep, near, nearest, step
 
 WORDS, ROW, LOCAL = 0, 1, 2  # where a walk leaves its bits
 
@@ -209,7 +210,7 @@ def strike(context, parents, text, ends, marked, limit, words):  # type: ignore[
         left = advance(context, count, text, low, ends[k])
         if left < 0 or counts[FULL] == 1:
             return _i8(-1)
-        good = left > 0 and nearest(context, _i8(0), left, _i8(1)) <= limit
+        good = left > 0 and 0 <= nearest_alive(context, left) <= limit
         undo(context, nodes, keys, sets)
         if not good:
             bit = marked[k, 0]

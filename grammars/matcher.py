@@ -123,21 +123,19 @@ class Matcher:
             if self._is_stop(token):
                 return None
             raise TokenRejected(token, "the text has ended")
-        if self._is_stop(token):
-            if configuration.distance > 0:
-                raise TokenRejected(token, f"the text is not complete, {self.explain()}")
-            return None
-        successor = self._successor(configuration, token)
-        if successor is None:
+        successor = self._explorer.advance(configuration, token)
+        if successor is not None:
+            return successor
+        if not self._is_stop(token):
             raise TokenRejected(token, self.explain())
-        return successor
+        if configuration.distance > 0:
+            raise TokenRejected(token, f"the text is not complete, {self.explain()}")
+        return None
 
     def _is_stop(self, token: int) -> bool:
         return token in self._grammar.vocabulary.stop
 
     def _successor(self, configuration: Configuration, token: int) -> Configuration | None:
-        if not self._grammar.vocabulary.is_spelled(token):
-            return None
         if token in configuration.next:
             return configuration.next[token]
         return self._explorer.advance(configuration, token)

@@ -41,13 +41,15 @@ class Vocabulary:
         self.text_ids = self._text_ids()
         self.words = (self.size + 31) // 32
         self.spelled = self._spelled()
-        self._named = frozenset(self.specials.values())
         ids = (*self.text_ids, *self.specials.values())
         self.longest = max((len(self.spelled[i]) for i in ids), default=1)
-        self.text = np.frombuffer(bytearray(b"".join(self.spelled)) or bytearray(1), np.uint8)
-        self.starts = np.zeros(self.size + 1, np.int64)  # token i is text[starts[i]: starts[i + 1]]
-        np.cumsum([len(text) for text in self.spelled], out=self.starts[1: len(self.spelled) + 1])
-        self.starts[len(self.spelled) + 1:] = self.starts[len(self.spelled)]
+        # What a grammar can read of token i is text[starts[i]: starts[i + 1]].
+        read = [b""] * self.size
+        for i in ids:
+            read[i] = self.spelled[i]
+        self.text = np.frombuffer(bytearray(b"".join(read)) or bytearray(1), np.uint8)
+        self.starts = np.zeros(self.size + 1, np.int64)
+        np.cumsum([len(text) for text in read], out=self.starts[1:])
         self.trie: Trie = build_trie(self.spelled, ids, max(self.size, 1))
         self.heads = heads(self.trie)
         self.slices = Slices(self.trie, self.words)
@@ -78,10 +80,6 @@ class Vocabulary:
     def is_text(self, token: int) -> bool:
         """Whether the id stands for bytes: not special, not a stop id, not empty."""
         return 0 <= token < self.size and bool(self._is_text[token])
-
-    def is_spelled(self, token: int) -> bool:
-        """Whether a grammar can read the id: text, or a special token that may be named."""
-        return self.is_text(token) or token in self._named
 
     def _nodes(self) -> npt.NDArray[np.int32]:
         """[size] the trie node at which each text token ends, -1 for other ids."""

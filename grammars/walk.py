@@ -11,17 +11,13 @@ from numba import types
 
 from .arena import (
     DEPTH,
-    FULL,
     KEYS,
-    NODES,
     PARENT,
     REGISTER,
     RETURN,
-    SETS,
     USED,
     intern_node,
     intern_pair,
-    undo,
 )
 from .closing import remaining
 from .context import (
@@ -29,7 +25,6 @@ from .context import (
     calls_of,
     classes_of,
     costs_of,
-    counts_of,
     distance_of,
     edges_of,
     first_of,
@@ -38,9 +33,7 @@ from .context import (
     queue_of,
     report_of,
     rules_of,
-    starts_of,
     states_of,
-    text_of,
     threads_of,
 )
 from .ir import CLOSE_KEY, COUNT, KEY, NEXT_KEY, NOTHING, OPEN_KEY
@@ -82,8 +75,7 @@ STATE, REG, NODE, OPEN, ORIGIN = 0, 1, 2, 3, 4  # columns of a thread
 # walks (masking.py), the largest U seen and how many tokens are marked
 CROSSED, LOOKED, WORST, MARKED = 0, 1, 2, 3
 REPORT = 4
-USED_BIT, DISTANCE_BIT = 20, 21  # of what `accept` returns
-CROWDED, ARENA_FULL = -1, -2  # kinds of trouble, as `accept` tells them
+CROWDED, ARENA_FULL = -1, -2  # kinds of trouble, as entries tell them
 QUEUE = 512  # frames that one thread may enter or leave for one byte
 
 _i8, _u1 = types.int64, types.uint8[::1]
@@ -313,30 +305,32 @@ def keep(context, low, high):  # type: ignore[no-untyped-def]
     return high - low
 
 
-@inner(_i8(CONTEXT_TYPE, _i8, _u1, _i8, _i8))
-def advance(context, count, text, low, high):  # type: ignore[no-untyped-def]
-    """threads[:count] over text[low:high], exactly; the result replaces them. Returns how many live, -1 in trouble."""
-    for k in range(low, high):
-        end = step(context, _i8(0), count, _i8(text[k]), _i8(1))
-        if end < 0:
-            return _i8(-1)
-        count = keep(context, count, end)
-        if count == 0:
-            return _i8(0)
-    return count
+@inner(_i8(CONTEXT_TYPE, _i8, _i8, _i8))
+def _follows(context, count, byte, before):  # type: ignore[no-untyped-def]
+    """Whether a byte can follow threads[:count]: 1 or 0, -1 in trouble. before: what was said of the byte before, which
+    holds for this one too where the grammar does not tell them apart, unless both are spelled into a key."""
+    classes, threads = classes_of(context), threads_of(context)
+    if byte > 0 and classes[byte] == classes[byte - 1]:
+        open = False
+        for k in range(count):
+            open = open or threads[k, OPEN] > 0
+        if not open:
+            return before
+    end = step(context, _i8(0), count, byte, _i8(1))
+    return _i8(-1 if end < 0 else 1 if end > count else 0)
 
 
 @entry(_i8(CONTEXT_TYPE, _i8, _u1))
 def next_bytes(context, count, found):  # type: ignore[no-untyped-def]
     """found[b] = 1 for every byte that can follow threads[:count]; returns how many, -1 in trouble."""
-    total = 0
+    total, follows = _i8(0), _i8(0)
     for byte in range(256):
-        end = step(context, _i8(0), count, _i8(byte), _i8(1))
-        if end < 0:
+        follows = _follows(context, count, _i8(byte), follows)
+        if follows < 0:
             return _i8(-1)
-        found[byte] = 1 if end > count else 0
-        total += found[byte]
-    return _i8(total)
+        found[byte] = follows
+        total += follows
+    return total
 
 
 @entry(_i8(CONTEXT_TYPE, _i8, _u1))
@@ -347,15 +341,15 @@ def only_text(context, count, text):  # type: ignore[no-untyped-def]
     """
     length = 0
     while length < text.size and nearest(context, _i8(0), count, _i8(1)) > 0:
-        only = -1
+        only, follows = -1, _i8(0)
         for byte in range(256):
-            end = step(context, _i8(0), count, _i8(byte), _i8(1))
-            if end < 0:
+            follows = _follows(context, count, _i8(byte), follows)
+            if follows < 0:
                 return _i8(-1)
-            if end > count:
-                if only >= 0:
-                    only = -2
-                    break
+            if follows == 1 and only >= 0:
+                only = -2
+                break
+            if follows == 1:
                 only = byte
         if only < 0:
             break
@@ -400,23 +394,3 @@ def arrange(context, count):  # type: ignore[no-untyped-def]
             for c in range(5):
                 threads[at, c], threads[at - 1, c] = threads[at - 1, c], threads[at, c]
             at -= 1
-
-
-@entry(_i8(CONTEXT_TYPE, _i8, _i8))
-def accept(context, count, token):  # type: ignore[no-untyped-def]
-    """Where the room's threads[:count] stand after a token, settled and sorted in their place.
-
-    Returns how many live (bits 0 to 19), whether a frame holds free keys (bit 20), and U (above); 0 for none. In
-    trouble CROWDED or ARENA_FULL. The arena is as it was unless some live.
-    """
-    counts, starts = counts_of(context), starts_of(context)
-    nodes, keys, sets = counts[NODES], counts[KEYS], counts[SETS]
-    count = advance(context, count, text_of(context), starts[token], starts[token + 1])
-    if counts[FULL] == 1:
-        count = _i8(ARENA_FULL)
-    if count <= 0:
-        undo(context, nodes, keys, sets)
-        return count
-    used = settle(context, count)
-    arrange(context, count)
-    return count | used << USED_BIT | nearest(context, _i8(0), count, _i8(1)) << DISTANCE_BIT

@@ -25,7 +25,7 @@ def readable(grammar: CompiledGrammar, matcher: Matcher, naive: Naive, threads: 
     vocabulary, found = grammar.vocabulary, set()
     letters = _letters(vocabulary)
     for token, text in enumerate(vocabulary.spelled):
-        if not vocabulary.is_spelled(token):
+        if not vocabulary.is_text(token) and token not in vocabulary.specials.values():
             continue
         after = read(naive, threads, text)
         if matcher.allows(token):
