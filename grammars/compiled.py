@@ -12,6 +12,7 @@ import numpy as np
 from .configuration import UNFORCED, Configuration, Explorer, Limits, Plan, Walked
 from .distance import compile_tables
 from .errors import BudgetTooSmall, InvalidConstraint
+from .explain import place
 from .forcing import forced_tokens
 from .ir import Grammar
 from .matcher import Matcher
@@ -229,5 +230,5 @@ class CompiledGrammar:
     def place(self, state: int) -> str:
         """The name of the rule that a state belongs to, with its pointer."""
         rule = self.grammar.rules[int(self.tables.states[state, RULE])]
-        return f"{rule.name} ({rule.pointer})" if rule.pointer else rule.name
+        return place(rule.name, rule.pointer)
 

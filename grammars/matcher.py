@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from .configuration import UNFORCED, Configuration, Explorer, Plan
+from .explain import expected
 from .ir import special
 from .rows import Row
 from .walk import STATE
@@ -215,21 +216,21 @@ class Matcher:
         return configuration.distance == 0 and not self._explorer.following(configuration.threads)
 
     def explain(self) -> str:
-        """What may come next, for messages: "expected one of '0'..'9', '}' in integer (#/properties/age)"."""
+        """What may come next, for messages: "expected ',', '0'..'9' or '}' in integer at #/properties/age"."""
         configuration = self._position.configuration
         if configuration is None:
             return "the text has ended"
         following = self._explorer.following(configuration.threads)
-        expected = _ranges(bytes(byte for byte in following if byte != SPECIAL))
+        others: list[str] = []
         if SPECIAL in following:
             specials = self._grammar.vocabulary.specials
-            expected += [name for name in self._grammar.grammar.specials
-                         if self._successor(configuration, specials[name]) is not None]
+            others = [name for name in self._grammar.grammar.specials
+                      if self._successor(configuration, specials[name]) is not None]
         if configuration.distance == 0:
-            expected.append("the end")
-        states = configuration.threads[:, STATE].tolist()
-        places = list(dict.fromkeys(self._grammar.place(state) for state in states))
-        return f"expected one of {', '.join(expected)} in {' or '.join(places)}"
+            others.append("the end")
+        text = self._explorer.forced(configuration).text.partition(special("")[:1])[0]
+        places = dict.fromkeys(self._grammar.place(state) for state in configuration.threads[:, STATE].tolist())
+        return expected(bytes(byte for byte in following if byte != SPECIAL), text, others, list(places))
 
     def close(self) -> None:
         """Gives its pins back. The matcher can still be used."""
@@ -239,18 +240,3 @@ class Matcher:
 def rows_of(matchers: Sequence[Matcher]) -> list[int]:
     """The rows of a batch without budgets: `row(None)` of each."""
     return [matcher._index if matcher._asked is matcher._position else matcher.row(None) for matcher in matchers]
-
-
-def _ranges(allowed: bytes) -> list[str]:
-    """Bytes as readable ranges."""
-    ranges: list[list[int]] = []
-    for byte in allowed:
-        if ranges and ranges[-1][1] == byte - 1:
-            ranges[-1][1] = byte
-        else:
-            ranges.append([byte, byte])
-    return [_name(low) if low == high else f"{_name(low)}..{_name(high)}" for low, high in ranges]
-
-
-def _name(byte: int) -> str:
-    return repr(chr(byte)) if 0x20 <= byte < 0x7F else f"0x{byte:02X}"

@@ -159,7 +159,7 @@ def test_a_rejected_token_is_named_and_leaves_the_matcher_where_it_was():
     compiled = bind(json_grammar(), Vocabulary.bytes_only())
     matcher = compiled.matcher()
     matcher.accept(ord("["))
-    with pytest.raises(TokenRejected, match=r"token 125 .*expected one of .* in array") as caught:
+    with pytest.raises(TokenRejected, match=r"token 125 .*expected .* or .* in array") as caught:
         matcher.accept(ord("}"))
     assert caught.value.token == ord("}")
     with pytest.raises(TokenRejected, match="not complete"):
