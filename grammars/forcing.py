@@ -34,9 +34,8 @@ def forced_tokens(explorer: Explorer, vocabulary: Vocabulary, configuration: Con
     text, cut = _whole_characters(before_special)
     if not text:
         return _special(vocabulary, forced.text)
-    before = _reproduced(vocabulary, last, text)
-    tokens = _own_tokens(vocabulary, before, text)
-    if tokens is None or not tokens:
+    before, tokens = _own_tokens(vocabulary, last, text)
+    if not tokens:
         return ()
     if cut or len(text) < len(before_special):
         return tuple(tokens[:-1])
@@ -69,20 +68,16 @@ def _spelled(vocabulary: Vocabulary, ids: tuple[int, ...]) -> str | None:
         return None
 
 
-def _reproduced(vocabulary: Vocabulary, last: tuple[int, ...], text: str) -> tuple[int, ...]:
-    """`last`, when the tokenizer gives these ids again on their text followed by `text`; else ()."""
+def _own_tokens(vocabulary: Vocabulary, last: tuple[int, ...], text: str) -> tuple[tuple[int, ...], list[int]]:
+    """(`last`, the tokenizer's tokens of `text` after them) when it gives these ids again on their text followed by
+    `text`, else ((), its tokens of `text`); no tokens when they are not ordinary ones that spell it."""
     before = _spelled(vocabulary, last) if last else None
-    if before and tuple(vocabulary.encode(before + text)[: len(last)]) == last:
-        return last
-    return ()
-
-
-def _own_tokens(vocabulary: Vocabulary, before: tuple[int, ...], text: str) -> list[int] | None:
-    """The tokenizer's tokens of `text` after `before`; None when they are not ordinary tokens that spell it."""
-    tokens = vocabulary.encode((_spelled(vocabulary, before) or "") + text)[len(before):]
-    if not all(vocabulary.is_text(t) for t in tokens):
-        return None
-    return tokens if b"".join(vocabulary.tokens[t] for t in tokens) == text.encode() else None
+    ids = vocabulary.encode(before + text) if before else []
+    if not before or tuple(ids[: len(last)]) != last:
+        last, ids = (), vocabulary.encode(text)
+    tokens = ids[len(last):]
+    spelled = all(map(vocabulary.is_text, tokens)) and b"".join(vocabulary.tokens[t] for t in tokens) == text.encode()
+    return last, tokens if spelled else []
 
 
 def _overrun(explorer: Explorer, vocabulary: Vocabulary, forced: Forced) -> int:
