@@ -14,11 +14,12 @@ from .distance import compile_tables
 from .errors import BudgetTooSmall, InvalidConstraint
 from .explain import place
 from .forcing import forced_tokens
+from .gaps import GAP
 from .ir import Grammar
 from .matcher import Matcher
 from .rows import MaskTable, Row
 from .signature import Key, Signatures
-from .tables import DISTINCT, KIND, MEMBERS, RULE, WIDEST, Layout
+from .tables import DISTINCT, FAR, KIND, MEMBERS, RULE, WIDEST, Layout
 from .vocabulary import Vocabulary
 
 _FINISHED = 1 << 14  # masks remembered by signature
@@ -50,7 +51,10 @@ class CompiledGrammar:
         self._check_specials()
         self._limits = Limits() if limits is None else limits
         self._layout = Layout(grammar, self._limits.states, self._limits.distances)
-        self.tables = compile_tables(grammar, self._layout, vocabulary.single, vocabulary.trie, vocabulary.heads)
+        self.tables = compile_tables(grammar, self._layout, vocabulary.single, vocabulary.wide, vocabulary.trie,
+                                     vocabulary.heads)
+        distances = self.tables.distance
+        self._gaps = bool(vocabulary.wide) and bool(((distances >= GAP) & (distances < FAR)).any())
         self._signatures = Signatures(self.tables, self._layout, vocabulary.longest)
         distinct = self.tables.rules[self.tables.states[self._layout.offsets, KIND] >= DISTINCT]
         self._widest = int(distinct[:, WIDEST].max(initial=0))
@@ -72,7 +76,7 @@ class CompiledGrammar:
 
     def _explore(self) -> Explorer:
         start = self._layout.offsets[self.grammar.start]
-        return Explorer(self.tables, start, self.vocabulary, self._limits)
+        return Explorer(self.tables, start, self.vocabulary, self._limits, gaps=self._gaps)
 
     def matcher(self, *, forcing: bool = True, closing: bool = True) -> Matcher:
         """A matcher at the start. forcing, closing: whether the overlays of laws 5 and 4 are on."""
@@ -86,6 +90,8 @@ class CompiledGrammar:
         with self._lock:
             if budget is not None and budget < configuration.distance:
                 raise BudgetTooSmall(configuration.distance, budget)
+            if self._gaps:
+                return self._limited_row(explorer, configuration, GAP if budget is None else min(budget, GAP))
             if configuration.row is None or configuration.row.index < 0:
                 register = self._signatures.plateau(configuration)
                 if register is not None:
@@ -213,16 +219,19 @@ class CompiledGrammar:
         if plan is None:
             with self._lock:
                 tokens = forced_tokens(explorer, self.vocabulary, configuration, last)
-                plan = Plan(tokens, self._need(explorer, configuration, tokens)) if tokens else UNFORCED
+                need = self._need(explorer, configuration, tokens)
+                plan = UNFORCED if need is None or not tokens else Plan(tokens, need)
             configuration.plans[last] = plan
         return plan
 
-    @staticmethod
-    def _need(explorer: Explorer, configuration: Configuration, tokens: tuple[int, ...]) -> int:
-        """The budget for these tokens and what follows them. The tokenizer's own may be more than the fewest."""
+    def _need(self, explorer: Explorer, configuration: Configuration, tokens: tuple[int, ...]) -> int | None:
+        """The budget for these tokens and what follows them. The tokenizer's own may be more than the fewest. None:
+        no way was found over a byte that is no token."""
         here: Configuration | None = configuration
         for token in tokens:
             here = here.next.get(token) or explorer.advance(here, token) if here is not None else None
+        if here is None and self._gaps:
+            return None
         if here is None:
             raise RuntimeError("a forced text cannot be read")
         return len(tokens) + here.distance

@@ -17,6 +17,7 @@ from .bodies import Bodies, Body
 from .composing import read_body, read_threads
 from .context import ROOM, TABLES, TRIE, Context
 from .errors import ConstraintTooLarge
+from .gaps import GAP
 from .masking import strike
 from .members import class_of
 from .room import Room, room_for, widened
@@ -132,9 +133,13 @@ class Walked(msgspec.Struct, frozen=True):
 
 
 class Explorer:
-    """Finds and interns the configurations of one grammar over one vocabulary. Safe to call from several threads."""
+    """Finds and interns the configurations of one grammar over one vocabulary. Safe to call from several threads.
 
-    def __init__(self, tables: Tables, start: int, vocabulary: Vocabulary, limits: Limits) -> None:
+    gaps: some places are only in the middle of a token (gaps.py)."""
+
+    def __init__(self, tables: Tables, start: int, vocabulary: Vocabulary, limits: Limits, *,
+                 gaps: bool = False) -> None:
+        self._gaps = gaps
         self._vocabulary = vocabulary
         self._limits = limits
         self._lock = threading.RLock()
@@ -202,7 +207,10 @@ class Explorer:
                 told = self._met.told
                 key = self._lone.tobytes() if told[THREADS] == 1 else bytes(self._view[: told[THREADS] * _THREAD])
                 known.append(Configuration(found, key, told[DISTANCE], told[USED] == 1))
-            successor = configuration.next[token] = known[found - 1] if found else None
+            successor = known[found - 1] if found else None
+            if successor is not None and self._gaps and successor.distance >= GAP:
+                successor = None  # in the middle of a token
+            configuration.next[token] = successor
             if found > self._limits.configurations:
                 self._forget()
             return successor

@@ -13,6 +13,7 @@ are solved callees first, again whenever a callee became nearer.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -46,6 +47,7 @@ from .flat import (
     SOURCE,
     TARGET,
 )
+from .gaps import GAP, bridge
 from .ir import CLOSE_KEY, NEXT_KEY, OPEN_KEY, Grammar
 from .item_costs import surplus
 from .jit import entry, inner
@@ -209,14 +211,14 @@ def _callees_first(calls, calls_of, start, order, stack, seen):  # type: ignore[
     return _i8(count)
 
 
-def _rows(layout: Layout, available: Any, surplus: Any) -> _Rows:
-    """available: uint8 [256], bytes that are tokens of their own. surplus: by rule, the price of NEXT_KEY beside its
-    byte."""
+def _rows(layout: Layout, available: Any, held: Any, surplus: Any) -> _Rows:
+    """available: uint8 [256], bytes that are tokens of their own; held: others that longer tokens hold. surplus: by
+    rule, the price of NEXT_KEY beside its byte."""
     flat, offsets = layout.flat, layout.starts
     edges, calls = flat.edges, flat.calls
-    ahead = np.where(available, np.arange(256), 256)
-    least = np.minimum.accumulate(ahead[::-1])[::-1][edges[:, BYTE_LOW]]  # the least available byte
-    costs = np.where(least <= edges[:, BYTE_HIGH], 1, FAR)
+    least, inside = (_least(some)[edges[:, BYTE_LOW]] for some in (available, held))
+    costs = np.where(least <= edges[:, BYTE_HIGH], 1, np.where(inside <= edges[:, BYTE_HIGH], GAP, FAR))
+    least = np.where(costs == GAP, inside, least)
     costs = np.minimum(costs + np.where(edges[:, ACTION] == NEXT_KEY, surplus[edges[:, OWNER]], 0), FAR)
     by_byte = np.stack([offsets[edges[:, OWNER]] + edges[:, SOURCE], offsets[edges[:, OWNER]] + edges[:, TARGET],
                         edges[:, ACTION], costs, least, np.full(len(edges), -1)], axis=1)
@@ -239,12 +241,19 @@ def _rows(layout: Layout, available: Any, surplus: Any) -> _Rows:
         calls[by_callee, OWNER], np.searchsorted(calls[by_callee, CALLED], numbers), layout.column_counts)))
 
 
-def _fill(context: Context, tables: Tables, grammar: Grammar, layout: Layout, available: Any) -> tuple[int, _Rows, Any]:
+def _least(some: Any) -> Any:
+    """[256] the least byte of some at or after each, 256 for none."""
+    ahead = np.where(some, np.arange(256), 256)
+    return np.minimum.accumulate(ahead[::-1])[::-1]
+
+
+def _fill(context: Context, tables: Tables, grammar: Grammar, layout: Layout, available: Any,
+          held: Any) -> tuple[int, _Rows, Any]:
     """Solves all rules. Returns the start rule's cost, FAR when it cannot finish; the rows; the rules callees first."""
     tables.distance[:] = FAR
     for index in np.unique(layout.flat.edges[layout.flat.edges[:, ACTION] == NEXT_KEY, OWNER]).tolist():
         tables.rules[index, SURPLUS] = surplus(layout.rules[index].register, layout.flat.edges_of(index), available)
-    arrays, count = _rows(layout, available, tables.rules[:, SURPLUS]), len(layout.rules)
+    arrays, count = _rows(layout, available, held, tables.rules[:, SURPLUS]), len(layout.rules)
     order, stack = np.empty(count, np.int32), np.empty(2 * (count + len(arrays.calls)) + 2, np.int32)
     _callees_first(arrays.calls, arrays.calls_of, grammar.start, order, stack, np.zeros(count, np.uint8))
     queue, waits = np.empty(layout.states, np.int32), np.zeros(layout.states, np.uint8)
@@ -291,21 +300,28 @@ def _members_problem(tables: Tables, layout: Layout, arrays: _Rows, index: int, 
     return MembersProblem(tables, rule, index, edges, places, distance, keys)
 
 
-def compile_tables(grammar: Grammar, layout: Layout, single: Any, trie: Trie, heads: Any) -> Tables:
-    """Tables with distances, dead edges removed. single: uint8 [256], bytes that are tokens of their own. trie: the
-    tokens. heads: its nodes of one and two bytes (trie.py).
+def compile_tables(grammar: Grammar, layout: Layout, single: Any, wide: Sequence[bytes], trie: Trie,
+                   heads: Any) -> Tables:
+    """Tables with distances, dead edges removed. single: uint8 [256], bytes that are tokens of their own. wide: tokens
+    that hold other bytes. trie: the tokens. heads: its nodes of one and two bytes (trie.py).
 
     Raises MissingByte when only bytes without a token stand in the way, Unsatisfiable when no text fits at all.
     """
     tables, context = build_tables(layout, single), Context()
     context.put(TABLES, tables)
     context.put(TRIE, trie)
-    cost, arrays, order = _fill(context, tables, grammar, layout, single)
+    held = np.zeros(256, np.uint8)
+    held[[*set(b"".join(wide))]] = 1
+    cost, arrays, order = _fill(context, tables, grammar, layout, single, held)
     if cost >= FAR:
         raise _cause(context, tables, grammar, layout, single)
     shorten(context, arrays.rows, arrays.begins, arrays.columns, order, tables.distance, heads)
     if len(grammar.rules) == 1 and layout.columns[0] == 1 and not grammar.rules[0].calls:
         solve_exactly(context, tables)
+    if wide:
+        bridge(tables, layout, single, wide)
+        if tables.distance[layout.bases[grammar.start]] >= GAP:
+            raise _cause(context, tables, grammar, layout, single)
     finish(context, tables, layout)
     return tables
 
@@ -313,12 +329,12 @@ def compile_tables(grammar: Grammar, layout: Layout, single: Any, trie: Trie, he
 def _cause(context: Context, tables: Tables, grammar: Grammar, layout: Layout,
            single: Any) -> MissingByte | Unsatisfiable:
     root = grammar.rules[grammar.start]
-    available = np.ones(256, np.uint8)
-    if _fill(context, tables, grammar, layout, available)[0] >= FAR:
+    available, none = np.ones(256, np.uint8), np.zeros(256, np.uint8)
+    if _fill(context, tables, grammar, layout, available, none)[0] >= FAR:
         return Unsatisfiable(f"no finite text fits {root.name}", where=root.pointer)
     for byte in np.flatnonzero(single == 0).tolist():
         available[byte] = 0
-        if _fill(context, tables, grammar, layout, available)[0] >= FAR:
+        if _fill(context, tables, grammar, layout, available, none)[0] >= FAR:
             break
     return MissingByte(f"every text of this constraint needs the byte 0x{byte:02X}, which no token is",
                        where=root.pointer, fix="Use a model whose vocabulary has that byte.")

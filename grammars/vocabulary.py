@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Collection, Mapping, Sequence
 
 import numpy as np
@@ -56,6 +57,7 @@ class Vocabulary:
         self.bodies = BodyStore(self.trie, self.spelled, self.words)
         self.node_of = self._nodes()
         self.single = self._single_bytes()
+        self.wide = self._wide()
         self.stop_words = self._bits(self.stop)
         self._is_text = bytearray(self.size)
         for i in self.text_ids:
@@ -100,6 +102,12 @@ class Vocabulary:
             if len(self.tokens[i]) == 1:
                 single[self.tokens[i][0]] = 1
         return single
+
+    def _wide(self) -> tuple[bytes, ...]:
+        """Text tokens of several bytes that hold a byte which is no token of its own, each once."""
+        missing = re.compile(b"[" + re.escape(bytes(np.flatnonzero(self.single == 0).tolist())) + b"]") \
+            if not self.single.all() else None
+        return tuple(dict.fromkeys(self.tokens[i] for i in self.text_ids if missing and missing.search(self.tokens[i])))
 
     def _bits(self, ids: Sequence[int]) -> npt.NDArray[np.uint32]:
         """[words] the row that allows exactly `ids`."""

@@ -179,4 +179,5 @@ def test_the_byte_that_is_named_is_the_one_missing():
         bind(from_call, small_vocabulary([]))
     needs = Grammar((rule(3, edge(0, "a", 1), (2,), [Call(1, 1, 2)]), rule(2, edge(0, "xy", 1), (1,))), 0)
     with pytest.raises(MissingByte, match=r"0x7[89]"):
-        bind(needs, small_vocabulary([b"ax"]))
+        bind(needs, small_vocabulary([b"xa"]))
+    assert bind(needs, small_vocabulary([b"ax"])).min_tokens == 1
