@@ -95,7 +95,9 @@ def _written(name: str, schema: object, **options: str) -> Kind:
 
 KINDS = (
     _written("compact", SCHEMA), _written("spaced", SCHEMA, spacing="spaced"),
-    _written("indented", SCHEMA, spacing="indented"), _written("any order", SCHEMA, order="any"),
+    _written("indented", SCHEMA, spacing="indented"), _written("any spacing", SCHEMA, spacing="any"),
+    _written("any order", SCHEMA, order="any"),
+    _written("any order, any spacing", SCHEMA, spacing="any", order="any"),
     _written("any spelling", SCHEMA, order="any", spelling="any"),
     _written("free keys", FREE), _written("free keys, any order", FREE, order="any"),
     _written("free keys, any spelling", FREE, order="any", spelling="any"),
