@@ -317,6 +317,13 @@ def set_bits(words, twin, token):  # type: ignore[no-untyped-def]
         token = _i8(twin[token])
 
 
+@inner(types.void(_u4, _i4, _i8))
+def clear_bits(words, twin, token):  # type: ignore[no-untyped-def]
+    while token >= 0:
+        words[token >> 5] &= ~(np.uint32(1) << np.uint32(token & 31))
+        token = _i8(twin[token])
+
+
 @entry(types.void(_i44, _i44, _i4, _i4, _u44, _u4))
 def arrange(found, groups, tokens, twin, rows, full):  # type: ignore[no-untyped-def]
     """Sorts found tokens, whose END is their group by now, into `tokens` or rows[groups[g, BIG]], and all into `full`.

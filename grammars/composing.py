@@ -10,7 +10,22 @@ import numpy as np
 from numba import types
 
 from .arena import FULL, KEYS, NODES, PARENT, REGISTER, RETURN, SETS, undo
-from .body_walk import AFTER, AT, BEGIN, BIG, COUNTS, END, FINISH, FROM, RETURNED, TAKEN, TOKEN, WITH, set_bits
+from .body_walk import (
+    AFTER,
+    AT,
+    BEGIN,
+    BIG,
+    COUNTS,
+    END,
+    FINISH,
+    FROM,
+    RETURNED,
+    TAKEN,
+    TOKEN,
+    WITH,
+    clear_bits,
+    set_bits,
+)
 from .context import (
     BODY,
     CONTEXT_TYPE,
@@ -60,6 +75,7 @@ from .walk import ARENA_FULL, LOOKED, MARKED, NODE, OPEN, ORIGIN, REG, STATE, WO
 # Columns of tails: those of exits, TAKEN being the most counts taken, and which rows of ids: token, counts taken.
 FIRST, LAST = 4, 5
 ALIKE, RETURNING, APART = 0, 1, 2
+_BIG = 1 << 10  # tokens whose bits take as long as a row
 
 _i8, _i4, _i44 = types.int64, types.int32[::1], types.int32[:, ::1]
 _TAILS, _TRIE = 8 * BODY.end, 8 * TRIE.end  # bytes before the tries of the tails, and of each
@@ -82,32 +98,43 @@ def _cost(context, state, register, counts):  # type: ignore[no-untyped-def]
     return _i8(distance[states[state, BASE] + column])
 
 
+@inner(types.void(CONTEXT_TYPE, CONTEXT_TYPE, _i8, _i8))
+def _put(context, body, g, allow):  # type: ignore[no-untyped-def]
+    """Sets the bits of a group in the room's row, or clears them (allow 0)."""
+    group, tokens, twin, row = groups_of(body)[g], body_tokens_of(body), twin_of(context), row_of(context)
+    if group[BIG] >= 0:
+        big = rows_of(body)[group[BIG]]
+        for w in range(big.size):
+            row[w] = row[w] | big[w] if allow == 1 else row[w] & ~big[w]
+    for k in range(group[BEGIN], group[FINISH]):
+        if allow == 1:
+            set_bits(row, twin, _i8(tokens[k]))
+        else:
+            clear_bits(row, twin, _i8(tokens[k]))
+
+
 @inner(_i8(CONTEXT_TYPE, CONTEXT_TYPE, _i4, _i8, _i8))
 def _lay(context, body, numbers, register, limit):  # type: ignore[no-untyped-def]
-    """Sets the bits of the groups that cost at most `limit`; returns the most that one costs, -1 without any."""
-    groups, tokens, rows, full = groups_of(body), body_tokens_of(body), rows_of(body), full_of(body)
-    twin, row = twin_of(context), row_of(context)
-    worst, all_fit = _i8(-1), True
+    """Sets the bits of the groups that cost at most `limit` in the room's row, which is empty; returns the most that
+    one costs, -1 without any. Groups share no token: where fewer do not fit, all are set and these cleared."""
+    groups, full, row = groups_of(body), full_of(body), row_of(context)
+    worst, fitting, others = _i8(-1), 0, 0
     for g in range(groups.shape[0]):
         cost = _cost(context, _i8(numbers[groups[g, 0]]), register, _i8(groups[g, 1]))
-        fits = 0 <= cost <= limit
-        all_fit = all_fit and fits
-        if fits:
+        weight = _BIG if groups[g, BIG] >= 0 else groups[g, FINISH] - groups[g, BEGIN]
+        if 0 <= cost <= limit:
             worst = max(worst, cost)
-    if all_fit:
-        for w in range(full.size):
-            row[w] |= full[w]
-        return worst
-    for g in range(groups.shape[0]):
-        cost = _cost(context, _i8(numbers[groups[g, 0]]), register, _i8(groups[g, 1]))
-        if cost < 0 or cost > limit:
-            continue
-        if groups[g, BIG] >= 0:
-            big = rows[groups[g, BIG]]
-            for w in range(big.size):
-                row[w] |= big[w]
-        for k in range(groups[g, BEGIN], groups[g, FINISH]):
-            set_bits(row, twin, _i8(tokens[k]))
+            fitting += weight
+        else:
+            others += weight
+    allow = _i8(0 if others < fitting else 1)
+    for w in range(full.size if allow == 0 else 0):
+        row[w] = full[w]
+    if others > 0:
+        for g in range(groups.shape[0]):
+            cost = _cost(context, _i8(numbers[groups[g, 0]]), register, _i8(groups[g, 1]))
+            if (0 <= cost <= limit) == (allow == 1):
+                _put(context, body, _i8(g), allow)
     return worst
 
 
