@@ -14,12 +14,12 @@ from .distance import compile_tables
 from .errors import BudgetTooSmall, InvalidConstraint
 from .explain import place
 from .forcing import forced_tokens
-from .gaps import GAP
+from .gaps import GAP, has_gaps
 from .ir import Grammar
 from .matcher import Matcher
 from .rows import MaskTable, Row
 from .signature import Key, Signatures
-from .tables import DISTINCT, FAR, KIND, MEMBERS, RULE, WIDEST, Layout
+from .tables import DISTINCT, KIND, MEMBERS, RULE, WIDEST, Layout
 from .vocabulary import Vocabulary
 
 _FINISHED = 1 << 14  # masks remembered by signature
@@ -53,8 +53,7 @@ class CompiledGrammar:
         self._layout = Layout(grammar, self._limits.states, self._limits.distances)
         self.tables = compile_tables(grammar, self._layout, vocabulary.single, vocabulary.wide, vocabulary.trie,
                                      vocabulary.heads)
-        distances = self.tables.distance
-        self._gaps = bool(vocabulary.wide) and bool(((distances >= GAP) & (distances < FAR)).any())
+        self._gaps = bool(vocabulary.wide) and has_gaps(self.tables)
         self._signatures = Signatures(self.tables, self._layout, vocabulary.longest)
         distinct = self.tables.rules[self.tables.states[self._layout.offsets, KIND] >= DISTINCT]
         self._widest = int(distinct[:, WIDEST].max(initial=0))

@@ -47,7 +47,7 @@ from .flat import (
     SOURCE,
     TARGET,
 )
-from .gaps import GAP, bridge
+from .gaps import GAP, bridge, has_gaps
 from .ir import CLOSE_KEY, NEXT_KEY, OPEN_KEY, Grammar
 from .item_costs import surplus
 from .jit import entry, inner
@@ -318,7 +318,7 @@ def compile_tables(grammar: Grammar, layout: Layout, single: Any, wide: Sequence
     shorten(context, arrays.rows, arrays.begins, arrays.columns, order, tables.distance, heads)
     if len(grammar.rules) == 1 and layout.columns[0] == 1 and not grammar.rules[0].calls:
         solve_exactly(context, tables)
-    if wide:
+    if wide and has_gaps(tables):
         bridge(tables, layout, single, wide)
         if tables.distance[layout.bases[grammar.start]] >= GAP:
             raise _cause(context, tables, grammar, layout, single)

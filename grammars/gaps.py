@@ -41,6 +41,11 @@ _STEPS = 1 << 20  # of tokens, byte by byte; past them the places that are left 
 _Place = tuple[int, int, tuple[tuple[int, int], ...]]
 
 
+def has_gaps(tables: Tables) -> bool:
+    """Whether some place is, as far as is known, only in the middle of a token."""
+    return bool(((tables.distance >= GAP) & (tables.distance < FAR)).any())
+
+
 def bridge(tables: Tables, layout: Layout, single: Any, wide: Sequence[bytes]) -> None:
     """Makes distances of at least GAP those of the fewest tokens that were found, in place. single: uint8 [256], bytes
     that are tokens. wide: tokens that hold other bytes too."""
