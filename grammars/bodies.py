@@ -9,30 +9,26 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from .body_rows import distribute, join, survey, tokens_behind
 from .body_walk import (
     ALONE,
     AT,
     BEGIN,
     BIG,
-    COUNTS,
-    END,
     FINISH,
     FROM,
     LIGHT,
     RETURNING,
     TAKEN,
     WITH,
-    arrange,
     borders,
     broad,
-    explore,
+    differ,
     scout,
     spell,
-    tokens_behind,
-    tokens_in,
     weigh,
 )
-from .context import BODY, TRIE, Context
+from .context import BODY, SEARCH, TRIE, Context
 from .tables import CALLS, CALLS_END, DISTINCT, FINAL, KIND, Tables
 from .trie import PLAIN_BYTES, Trie, build_trie
 from .walk import STATE
@@ -41,6 +37,7 @@ _STATES = 256  # of a body, at most
 _WORTH = 1 << 14  # nodes of the vocabulary that a walk may come to, from which on a body pays
 _SPARSE = 4  # a body of fewer nodes than that part of them is left to the walk
 _DENSE = 256  # tokens from which on a group is kept as a row
+_WAYS = 4  # more than values of WITH
 _NOTHING = np.zeros(0, np.uint8)
 _NO_DIFFERENCE = (np.zeros(0, np.int32), np.zeros((0, 3), np.int32))  # cut, found
 _LARGE = 256  # nodes behind an exit from which on it is no part of a tail
@@ -104,8 +101,9 @@ class BodyStore:
         self._used = 0
         self._lock = threading.Lock()
         self._rows: OrderedDict[bytes, BodyRows | None] = OrderedDict()
-        longest = int(trie.depth.max(initial=0))
-        self.room = _Room(longest, len(trie.byte), words)
+        self.longest = int(trie.depth.max(initial=0))
+        self.listed, self.before = _listed(trie)
+        self.room = _Room(self.longest, len(trie.byte), words)
 
     def get(self, code: bytes) -> tuple[bool, BodyRows | None]:
         """(whether this body is known, its rows: None when it has none)."""
@@ -124,6 +122,21 @@ class BodyStore:
                 self._used -= len(key) + (old.size if old else 0)
 
 
+def _listed(trie: Trie) -> tuple[Any, Any]:
+    """(all tokens in the order of the trie, [nodes + 1] how many come before each node)."""
+    ends = np.flatnonzero(trie.token >= 0)
+    tokens, found = trie.token[ends], []
+    while len(tokens):
+        found.append((ends, tokens))
+        tokens = trie.twin[tokens]
+        ends, tokens = ends[tokens >= 0], tokens[tokens >= 0]
+    nodes, listed = (np.concatenate([pair[k] for pair in found] or [ends]) for k in range(2))
+    order = np.argsort(nodes, kind="stable")
+    before = np.zeros(len(trie.byte) + 1, np.int32)
+    np.cumsum(np.bincount(nodes, minlength=len(trie.byte)), out=before[1:])
+    return listed[order].astype(np.int32), before
+
+
 class _Room:
     """Room for one search at a time, under its lock."""
 
@@ -138,6 +151,8 @@ class _Room:
         self.votes = np.zeros((len(PLAIN_BYTES), 2), np.int32)
         self.tokens = np.zeros(_NEAR, np.int32)
         self.code = np.zeros(_STATES * 64, np.int32)
+        self.context = Context(SEARCH.end)
+        self.context.put(SEARCH, (self.stack, self.votes, self.found, self.cuts, self.exits, self.sizes, self.tokens))
 
 
 class Bodies:
@@ -181,7 +196,7 @@ class Bodies:
     def _find(self, state: int) -> Body | None:
         store = self._store
         with store.room.lock:
-            hub = scout(self._context, self._nodes, store.worth, _LIKELY, store.room.votes, state)
+            hub = scout(self._context, store.room.context.address, self._nodes, store.worth, _LIKELY, state)
             if hub == LIGHT:
                 return None
             if hub == RETURNING:
@@ -236,35 +251,24 @@ class Bodies:
         return Body(made, numbers, *_NO_DIFFERENCE, exits)
 
     def _make(self, start: int, after: Any, numbers: Any) -> BodyRows | None:
-        room = self._store.room
-        if explore(self._context, start, -1, after, room.stack, room.found, room.cuts, room.exits,
-                   room.sizes) < 0:
+        store, room = self._store, self._store.room
+        places = np.zeros((len(numbers), store.longest + 2), np.int32)
+        if survey(self._context, start, after, self._local, room.stack, places, store.before, room.found, room.exits,
+                  room.sizes) < 0:
             return None
-        found, exits = room.found[: room.sizes[0]], room.exits[: room.sizes[2]].copy()
+        exits = room.exits[: room.sizes[2]].copy()
         exits[:, FROM] = self._local[exits[:, FROM]] - 1
-        large = self._store.trie.size[exits[:, AT]] > _LARGE
+        large = store.trie.size[exits[:, AT]] > _LARGE
         direct, exits = exits[large], exits[~large]
         behind = int(tokens_behind(self._context, exits, room.behind))
         if behind < 0:
             return None
-        most = int(found[:, COUNTS].max(initial=0)) + 1
-        place = (self._local[found[:, END]] - 1) * most + found[:, COUNTS]
-        amount = np.bincount(place, minlength=len(numbers) * most)
-        used = np.flatnonzero(amount)
-        groups = np.zeros((len(used), 5), np.int32)
-        groups[:, 0], groups[:, 1] = used // most, used % most
-        big = amount[used] >= self._store.dense
-        groups[:, BIG] = np.where(big, np.cumsum(big) - 1, -1)
-        small = np.where(big, 0, amount[used])
-        groups[:, BEGIN] = groups[:, FINISH] = np.cumsum(small) - small
-        group_of = np.zeros(len(amount), np.int32)
-        group_of[used] = np.arange(len(used))
-        found[:, END] = group_of[place]
-        tokens = np.zeros(int(small.sum()), np.int32)
-        rows = np.zeros((max(int(big.sum()), 1), self._store.words), np.uint32)
-        full = np.zeros(self._store.words, np.uint32)
-        arrange(found, groups, tokens, self._store.trie.twin, rows, full)
-        tails, ids, tries = _tails(exits, room.behind[:behind], self._store.tokens)
+        groups, small, big = _groups(places, store.dense)
+        tokens, rows = np.zeros(small, np.int32), np.zeros((max(big, 1), store.words), np.uint32)
+        full = np.zeros(store.words, np.uint32)
+        distribute(room.found[: room.sizes[0]], places.reshape(-1), store.listed, groups, tokens, rows)
+        join(rows, tokens, store.trie.twin, full)
+        tails, ids, tries = _tails(exits, room.behind[:behind], store.tokens)
         arrays = (groups, tokens, rows, full, tails, ids)
         context = Context(BODY.end + len(tries) * TRIE.end)
         context.put(BODY, arrays)
@@ -275,31 +279,39 @@ class Bodies:
     def _beside(self, state: int, hub: int, base: Body) -> Body | None:
         """The body of a state by its difference from that of a hub; None when they differ too much."""
         room = self._store.room
-        near = room.found[:_NEAR]
-        if explore(self._context, state, hub, _NOTHING, room.stack, near, room.cuts, room.exits,
-                   room.sizes) < 0:
+        total = int(differ(self._context, room.context.address, state, hub, base.exits))
+        found, _, left = room.sizes.tolist()
+        if total < 0 or found > _NEAR:
             return None
-        total = int(tokens_in(self._context, room.cuts, int(room.sizes[1]), room.tokens))
-        if total < 0:
-            return None
-        found, cuts, exits = (
-            array[:n].copy() for array, n in zip((near, room.cuts, room.exits), room.sizes, strict=True))
-        last = np.searchsorted(cuts[:, 0], base.exits[:, AT], "right") - 1
-        kept = base.exits[(last < 0) | (base.exits[:, AT] >= cuts[last, 1])] if len(cuts) else base.exits
-        return Body(base.rows, base.numbers, room.tokens[:total].copy(), found, np.concatenate([kept, exits]))
+        return Body(base.rows, base.numbers, room.tokens[:total].copy(), room.found[:found].copy(),
+                    room.exits[:left].copy())
+
+
+def _groups(places: Any, dense: int) -> tuple[Any, int, int]:
+    """(groups, tokens in lists, rows) for places with so many tokens each, which become the numbers of their groups."""
+    used = np.flatnonzero(places)
+    amount = places.reshape(-1)[used]
+    groups = np.zeros((len(used), 5), np.int32)
+    groups[:, 0], groups[:, 1] = used // places.shape[1], used % places.shape[1]
+    big = amount >= dense
+    groups[:, BIG] = np.where(big, np.cumsum(big) - 1, -1)
+    small = np.where(big, 0, amount)
+    groups[:, BEGIN] = groups[:, FINISH] = np.cumsum(small) - small
+    places.reshape(-1)[used] = np.arange(len(used))
+    return groups, int(small.sum()), int(big.sum())
 
 
 def _tails(exits: Any, behind: Any, tokens: Sequence[bytes]) -> tuple[Any, Any, tuple[Trie, ...]]:
     """(tails, ids, tries) of a body with these exits and the tokens behind them (tokens_behind)."""
     if not len(behind):
         return np.zeros((0, 6), np.int32), np.zeros((0, 2), np.int32), ()
-    ways, way_of = np.unique(exits[:, [WITH, FROM]], axis=0, return_inverse=True)
+    ways, way_of = np.unique(exits[:, FROM] * _WAYS + exits[:, WITH], return_inverse=True)
     way = way_of.reshape(-1)[behind[:, 2]]
     order = np.argsort(way, kind="stable")
     ids = np.stack([behind[order, 0], exits[behind[order, 2], TAKEN]], axis=1).astype(np.int32)
     tails, tries = np.zeros((len(ways), 6), np.int32), []
     ends = np.cumsum(np.bincount(way, minlength=len(ways)))
-    for k, (how, state) in enumerate(ways.tolist()):
+    for k, (state, how) in enumerate(divmod(both, _WAYS) for both in ways.tolist()):
         first, last = int(ends[k - 1]) if k else 0, int(ends[k])
         tails[k] = (-1, how, state, ids[first:last, 1].max(), first, last)
         texts = [tokens[token][skip:] for token, skip in behind[order[first:last], :2].tolist()]

@@ -21,16 +21,23 @@ from .context import (
     byte_of,
     calls_of,
     classes_of,
+    cut_of,
+    cuts_of,
     depth_of,
     edges_of,
+    exits_of,
     first_of,
+    found_of,
     go_of,
     plain_of,
     rules_of,
     size_of,
+    sizes_of,
+    stack_of,
     states_of,
     token_of,
     twin_of,
+    votes_of,
 )
 from .ir import COUNT
 from .jit import entry, inner
@@ -134,7 +141,7 @@ def spell(context, start, returning, local, order, code):  # type: ignore[no-unt
 
 
 @inner(types.boolean(_i44, _i8s, _i8, _i8, _i8, _i8))
-def _exit(exits, sizes, at, way, state, counts):  # type: ignore[no-untyped-def]
+def add_exit(exits, sizes, at, way, state, counts):  # type: ignore[no-untyped-def]
     """Adds an exit; False without room."""
     if sizes[2] >= exits.shape[0]:
         return False
@@ -161,11 +168,9 @@ def _find(context, begin, end, state, counts, found, sizes):  # type: ignore[no-
     return True
 
 
-@entry(_i8(CONTEXT_TYPE, _i8, _i8, _u1, _i44, _i44, _i44, _i44, _i8s))
-def explore(context, start, hub, after, stack, found, cuts, exits, sizes):  # type: ignore[no-untyped-def]
-    """What the tokens do from `start`, where it is not what they do from `hub` (-1: everywhere).
-
-    after: [256] the bytes that can follow when the frame returns, for bodies in which it may; else empty.
+@inner(_i8(CONTEXT_TYPE, _i8, _i8, _i44, _i44, _i44, _i44, _i8s))
+def _explore(context, start, hub, stack, found, cuts, exits, sizes):  # type: ignore[no-untyped-def]
+    """What the tokens do from `start`, where it is not what they do from `hub`.
 
     found[:sizes[0]]: (token, state, counts) of those that stay inside. cuts[:sizes[1]]: trie nodes [low, high) at
     which the hub's own tokens and exits do not count. exits[:sizes[2]]. Returns the nodes visited, -1 without room.
@@ -174,7 +179,7 @@ def explore(context, start, hub, after, stack, found, cuts, exits, sizes):  # ty
     token, plain, states = token_of(context), plain_of(context), states_of(context)
     stack[0, 0], stack[0, 1], stack[0, 2], stack[0, 3] = start, 0, hub, 0
     sizes[0], sizes[1], sizes[2] = 0, 0, 0
-    i, visited, returning = 0, 0, _i8(min(after.size, 1))
+    i, visited, returning = 0, 0, _i8(0)
     while i < byte.size:
         d = depth[i]
         visited += 1
@@ -182,7 +187,7 @@ def explore(context, start, hub, after, stack, found, cuts, exits, sizes):  # ty
         to, beside = inside(context, _i8(state), _i8(byte[i])), _i8(DEAD)
         if other >= 0:
             beside = inside(context, _i8(other), _i8(byte[i]))
-        elif plain[i] == 1 and returning == 0 and to >> 1 == state and states[state, LOOP] != NO_LOOP:
+        elif plain[i] == 1 and to >> 1 == state and states[state, LOOP] != NO_LOOP:
             if not _find(context, _i8(i), i + size[i], _i8(state), -2 - counts if to & 1 else counts, found, sizes):
                 return _i8(-1)
             i += size[i]
@@ -190,9 +195,6 @@ def explore(context, start, hub, after, stack, found, cuts, exits, sizes):  # ty
         if to >= 0 and to == beside and counts == others:
             i += size[i]
             continue
-        if (returning == 1 and after[byte[i]] == 1 and states[state, FINAL] == 1
-                and not _exit(exits, sizes, _i8(i), _i8(RETURNED), _i8(state), _i8(counts))):
-            return _i8(-1)
         target, within = _i8(-1), False
         if to >= 0:
             target = to >> 1
@@ -217,7 +219,7 @@ def explore(context, start, hub, after, stack, found, cuts, exits, sizes):  # ty
             continue
         if to != DEAD and (target < 0 or size[i] > 1):
             way, leaving = (BEFORE, _i8(state)) if target < 0 else (AFTER, target)
-            if not _exit(exits, sizes, _i8(i), _i8(way), leaving, _i8(counts)):
+            if not add_exit(exits, sizes, _i8(i), _i8(way), leaving, _i8(counts)):
                 return _i8(-1)
         i += size[i]
     return _i8(visited)
@@ -279,8 +281,8 @@ def weigh(context, nodes, state):  # type: ignore[no-untyped-def]
     return _i8(total)
 
 
-@entry(_i8(CONTEXT_TYPE, _i8s, _i8, _u1, _i44, _i8))
-def scout(context, nodes, worth, likely, votes, state):  # type: ignore[no-untyped-def]
+@entry(_i8(CONTEXT_TYPE, CONTEXT_TYPE, _i8s, _i8, _u1, _i8))
+def scout(context, search, nodes, worth, likely, state):  # type: ignore[no-untyped-def]
     """Where to look for the body of a state: LIGHT, nowhere, since a walk comes to less than `worth` nodes or there is
     none; RETURNING, it depends on the frame below; else the state that most of the bytes `likely` lead to, or ALONE."""
     if weigh(context, nodes, state) < worth:
@@ -289,12 +291,12 @@ def scout(context, nodes, worth, likely, votes, state):  # type: ignore[no-untyp
         return _i8(RETURNING)
     if borders(context, state, _i8(0)):
         return _i8(LIGHT)
-    hub = hub_of(context, state, likely, votes)
+    hub = hub_of(context, state, likely, votes_of(search))
     return hub if hub >= 0 else _i8(ALONE)
 
 
-@entry(_i8(CONTEXT_TYPE, _i44, _i8, _i4))
-def tokens_in(context, cuts, count, tokens):  # type: ignore[no-untyped-def]
+@inner(_i8(CONTEXT_TYPE, _i44, _i8, _i4))
+def _tokens_in(context, cuts, count, tokens):  # type: ignore[no-untyped-def]
     """Writes the tokens of the trie nodes in cuts[:count], twins included; returns how many, -1 without room."""
     ends, twin = token_of(context), twin_of(context)
     total = 0
@@ -310,6 +312,22 @@ def tokens_in(context, cuts, count, tokens):  # type: ignore[no-untyped-def]
     return _i8(total)
 
 
+@entry(_i8(CONTEXT_TYPE, CONTEXT_TYPE, _i8, _i8, _i44))
+def differ(context, search, state, hub, base):  # type: ignore[no-untyped-def]
+    """How the body of a state differs from that of a hub, whose exits are `base`: what _explore finds, cut[:n], the
+    tokens of the cuts, and exits with those of the hub that are outside of them. Returns n, -1 without room."""
+    cuts, exits, sizes = cuts_of(search), exits_of(search), sizes_of(search)
+    if _explore(context, state, hub, stack_of(search), found_of(search), cuts, exits, sizes) < 0:
+        return _i8(-1)
+    for e in range(base.shape[0]):
+        apart, at = True, base[e, AT]
+        for c in range(sizes[1]):
+            apart = apart and not cuts[c, 0] <= at < cuts[c, 1]
+        if apart and not add_exit(exits, sizes, _i8(at), _i8(base[e, WITH]), _i8(base[e, FROM]), _i8(base[e, TAKEN])):
+            return _i8(-1)
+    return _tokens_in(context, cuts, _i8(sizes[1]), cut_of(search))
+
+
 @inner(types.void(_u4, _i4, _i8))
 def set_bits(words, twin, token):  # type: ignore[no-untyped-def]
     while token >= 0:
@@ -322,38 +340,3 @@ def clear_bits(words, twin, token):  # type: ignore[no-untyped-def]
     while token >= 0:
         words[token >> 5] &= ~(np.uint32(1) << np.uint32(token & 31))
         token = _i8(twin[token])
-
-
-@entry(types.void(_i44, _i44, _i4, _i4, _u44, _u4))
-def arrange(found, groups, tokens, twin, rows, full):  # type: ignore[no-untyped-def]
-    """Sorts found tokens, whose END is their group by now, into `tokens` or rows[groups[g, BIG]], and all into `full`.
-
-    groups[g, FINISH] begins as BEGIN and ends as the end of the group in `tokens`.
-    """
-    for k in range(found.shape[0]):
-        g, token = found[k, END], _i8(found[k, TOKEN])
-        set_bits(full, twin, token)
-        if groups[g, BIG] >= 0:
-            set_bits(rows[groups[g, BIG]], twin, token)
-        else:
-            tokens[groups[g, FINISH]] = token
-            groups[g, FINISH] += 1
-
-
-@entry(_i8(CONTEXT_TYPE, _i44, _i44))
-def tokens_behind(context, exits, found):  # type: ignore[no-untyped-def]
-    """found[:n]: (token, its bytes before the exit, the exit) of the tokens that leave by an exit; n is returned, -1
-    without room."""
-    depth, size, token, twin = depth_of(context), size_of(context), token_of(context), twin_of(context)
-    total = 0
-    for k in range(exits.shape[0]):
-        at, before = exits[k, AT], 0 if exits[k, WITH] == AFTER else 1
-        for i in range(at + 1 - before, at + size[at]):
-            here = token[i]
-            while here >= 0:
-                if total >= found.shape[0]:
-                    return _i8(-1)
-                found[total, 0], found[total, 1], found[total, 2] = here, depth[at] - before, k
-                total += 1
-                here = twin[here]
-    return _i8(total)

@@ -9,7 +9,7 @@ from typing import Any
 import msgspec
 import numpy as np
 
-from .configuration import UNFORCED, Configuration, Explorer, Limits, Plan, Walked
+from .configuration import UNFORCED, Configuration, Explorer, Limits, Plan
 from .distance import compile_tables
 from .errors import BudgetTooSmall, InvalidConstraint
 from .explain import place
@@ -18,22 +18,24 @@ from .gaps import GAP, has_gaps
 from .ir import Grammar
 from .matcher import Matcher
 from .rows import MaskTable, Row
-from .signature import Key, Signatures
-from .tables import DISTINCT, KIND, MEMBERS, RULE, WIDEST, Layout
+from .signature import plateau
+from .tables import COUNTER, DISTINCT, KIND, MEMBERS, RULE, WIDEST, Layout
 from .vocabulary import Vocabulary
+from .walker import Walked
 
-_FINISHED = 1 << 14  # masks remembered by signature
-_DEAR = 1 << 12  # nodes of a walk from which on it pays to know its mask again before walking
+_FINISHED = 1 << 14  # masks remembered by what they depend on
 _CONTEXT = 8  # ids before a forced text that its tokens may depend on
 
 
 class _Mask(msgspec.Struct):
-    """A finished mask. growth: how much U can grow by one of its tokens; marked: tokens to test by free keys."""
+    """A finished mask. growth: how much U can grow by one of its tokens; marked: tokens to test by free keys; less: its
+    row without some of these, by their ids."""
 
     row: Row
     growth: int
     looked: int
     marked: Any
+    less: dict[bytes, Row] = {}
 
 
 class CompiledGrammar:
@@ -54,14 +56,13 @@ class CompiledGrammar:
         self.tables = compile_tables(grammar, self._layout, vocabulary.single, vocabulary.wide, vocabulary.trie,
                                      vocabulary.heads)
         self._gaps = bool(vocabulary.wide) and has_gaps(self.tables)
-        self._signatures = Signatures(self.tables, self._layout, vocabulary.longest)
         distinct = self.tables.rules[self.tables.states[self._layout.offsets, KIND] >= DISTINCT]
         self._widest = int(distinct[:, WIDEST].max(initial=0))
+        self._counts = bool((self.tables.states[:, KIND] == COUNTER).any())
         self._unordered = bool((self.tables.states[:, KIND] == MEMBERS).any())
         self._lock = threading.RLock()
-        self._depths: dict[Key, list[int]] = {}
-        self._masks: OrderedDict[Key, _Mask] = OrderedDict()
-        self._dear: set[int] = set()  # states whose masks are dear
+        self._depths: dict[bytes, tuple[int, ...]] = {}  # frames that walks of such configurations looked into
+        self._masks: OrderedDict[bytes, _Mask] = OrderedDict()
         self._singles: dict[int, Row] = {}
         self._stops: Row | None = None
         self._explorer = self._explore()
@@ -92,7 +93,7 @@ class CompiledGrammar:
             if self._gaps:
                 return self._limited_row(explorer, configuration, GAP if budget is None else min(budget, GAP))
             if configuration.row is None or configuration.row.index < 0:
-                register = self._signatures.plateau(configuration)
+                register = self._plateau(configuration)
                 if register is not None:
                     return self._row_of(explorer, configuration, register, budget)
                 configuration.row = self._plain_row(explorer, configuration)
@@ -103,6 +104,12 @@ class CompiledGrammar:
             limited = self._limited_row(explorer, configuration, budget)
             self.table.unpin(configuration.row)
             return limited
+
+    def _plateau(self, configuration: Configuration) -> int | None:
+        """The register of one thread whose masks are those of this configuration, where it is another."""
+        if not self._counts or configuration.count > 1:
+            return None
+        return plateau(self.tables, self.vocabulary.longest, *configuration.first)
 
     def _row_of(self, explorer: Explorer, configuration: Configuration, register: int, budget: int | None) -> Row:
         """What `row` does, for a configuration whose masks are those of the one with this register."""
@@ -115,13 +122,25 @@ class CompiledGrammar:
         """The grammatical row: the shared mask, less the tokens that written keys forbid. Pinned."""
         mask = self._mask(explorer, configuration)
         configuration.safe = configuration.distance + mask.growth + self._reserve(explorer, configuration, mask) + 1
-        doubtful = explorer.doubtful(configuration, mask.marked)
-        if not len(doubtful):
+        struck, unsure = explorer.judge(configuration, mask.marked)
+        if not len(struck) and not len(unsure):
             return mask.row
-        words = self.table.array[mask.row.index].view(np.uint32).copy()
-        if explorer.strike(configuration, words, doubtful) == 0:
-            return mask.row
+        name = struck.tobytes()
+        row = None if len(unsure) else mask.less.get(name)
+        if row is not None and row.index >= 0:
+            self.table.pin(row)
+        else:
+            row = self._less(explorer, configuration, mask, struck, unsure)
+            if not len(unsure):
+                mask.less[name] = row
         self.table.unpin(mask.row)
+        return row
+
+    def _less(self, explorer: Explorer, configuration: Configuration, mask: _Mask, struck: Any, unsure: Any) -> Row:
+        """The row of a mask without the tokens `struck`, and without those of `unsure` that cannot be read."""
+        words = self.table.array[mask.row.index].view(np.uint32).copy()
+        np.bitwise_and.at(words, struck >> 5, ~(np.uint32(1) << (struck & 31).astype(np.uint32)))
+        explorer.strike(configuration, words, unsure)
         return self.table.add(words)
 
     def _reserve(self, explorer: Explorer, configuration: Configuration, mask: _Mask) -> int:
@@ -131,34 +150,29 @@ class CompiledGrammar:
         return (mask.looked + 1) * (2 * self._widest + self.vocabulary.longest + 2 + explorer.longest_key())
 
     def _mask(self, explorer: Explorer, configuration: Configuration) -> _Mask:
-        """The finished mask of a configuration, its row pinned. What is dear to walk is kept by signature."""
-        dear = configuration.count > 1 or configuration.first_state in self._dear
-        costs = explorer.costs(configuration)
-        near = self._signatures.near(configuration, explorer) if dear else ()
-        for looked in self._depths.get(near, ()) if dear else ():
-            key = self._signatures.whole(configuration, explorer, costs, looked)
-            mask = self._masks.get((looked, key))
+        """The finished mask of a configuration, its row pinned: found by what it depends on, or walked. A mask of one
+        thread that looks at nothing below it is kept by what every mask depends on."""
+        near, nearest = explorer.sign(configuration)
+        depths, alone = self._depths.get(near, ()), configuration.count == 1
+        for key in (near, *(explorer.sign(configuration, looked)[0] for looked in depths)):
+            mask = self._masks.get(key)
             if mask is not None and mask.row.index >= 0:
-                self._masks.move_to_end((looked, key))
+                self._masks.move_to_end(key)
                 self.table.pin(mask.row)
                 return mask
         walked = explorer.walk(configuration)
-        mask = self._finish(configuration, walked, min(costs))
-        if walked.visited >= _DEAR:
-            self._dear.add(configuration.first_state)
-            self._keep(explorer, configuration, walked.looked, mask, costs)
-        elif configuration.count > 1:
-            self._keep(explorer, configuration, walked.looked, mask, costs)
+        key = near if alone and walked.looked == 0 else explorer.sign(configuration, walked.looked)[0]
+        mask = self._masks[key] = self._finish(configuration, walked, nearest)
+        if key is not near and walked.looked not in depths:
+            self._depths[near] = (*depths, walked.looked)
+        self._forget()
         return mask
 
-    def _keep(self, explorer: Explorer, configuration: Configuration, looked: int, mask: _Mask,
-              costs: list[int]) -> None:
-        depths = self._depths.setdefault(self._signatures.near(configuration, explorer), [])
-        if looked not in depths:
-            depths.append(looked)
-        self._masks[looked, self._signatures.whole(configuration, explorer, costs, looked)] = mask
+    def _forget(self) -> None:
         if len(self._masks) > _FINISHED:
             self._masks.popitem(last=False)
+        if len(self._depths) > _FINISHED:
+            self._depths.clear()
 
     def _finish(self, configuration: Configuration, walked: Walked, nearest: int) -> _Mask:
         words = walked.words

@@ -103,6 +103,7 @@ text_of, starts_of = ROOM.array(_u1), ROOM.array(_i8s)  # the text of all tokens
 words_of, row_of, local_of = ROOM.array(_u4), ROOM.array(_u4), ROOM.array(_u4)  # composing.py
 marked_of, offsets_of, crossed_of = ROOM.array(_i44, 2), ROOM.array(_i8s), ROOM.array(_i8s)  # masking.py
 stretches_of, kinds_of, known_of = ROOM.array(_i44, 5), ROOM.array(_u11, 256), ROOM.array(_i44, 4)  # stretches.py
+dead_of = ROOM.array(_u11, 256)  # masking.py
 
 MET = Part(ROOM.end)  # accepting.py
 spans_of, met_of, met_slots_of, told_of = MET.array(_i44, 2), MET.array(_i44, 5), MET.array(_i4), MET.array(_i8s)
@@ -111,6 +112,12 @@ spans_of, met_of, met_slots_of, told_of = MET.array(_i44, 2), MET.array(_i44, 5)
 BODY = Part()
 groups_of, body_tokens_of, rows_of = BODY.array(_i44, 5), BODY.array(_i4), BODY.array(_u44)
 full_of, tails_of, ids_of = BODY.array(_u4), BODY.array(_i44, 6), BODY.array(_i44, 2)
+
+# Of the search for one (bodies.py), also in a list of its own.
+SEARCH = Part()
+stack_of, votes_of, found_of = SEARCH.array(_i44, 4), SEARCH.array(_i44, 2), SEARCH.array(_i44, 3)
+cuts_of, exits_of = SEARCH.array(_i44, 2), SEARCH.array(_i44, 4)
+sizes_of, cut_of = SEARCH.array(_i8s), SEARCH.array(_i4)
 
 
 class Context:

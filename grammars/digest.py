@@ -40,9 +40,12 @@ class Digest:
         self._even = words - words % 2
         self._secret = np.frombuffer(bytearray(os.urandom(8 * (words // 2 + _LANES))), np.uint64)
         self._lanes = np.zeros(_LANES, np.uint64)
+        self._words, self._pairs = np.zeros(0, np.uint32), np.zeros(0, np.uint64)  # the last ones, and the same by twos
 
     def of(self, words: Any) -> bytes:
         """words: uint32, contiguous. Not to be called by two threads at once."""
+        if words is not self._words:
+            self._words, self._pairs = words, words[: self._even].view(np.uint64)
         last = int(words[-1]) if self._even < len(words) else 0
-        _digest(words[: self._even].view(np.uint64), last, self._secret, self._lanes)
+        _digest(self._pairs, last, self._secret, self._lanes)
         return self._lanes.tobytes()

@@ -11,9 +11,11 @@ from .context import (
     CONTEXT_TYPE,
     TRIE_TYPE,
     byte_of,
+    classes_of,
     costs_of,
     counts_of,
     crossed_of,
+    dead_of,
     depth_of,
     distance_of,
     known_of,
@@ -40,6 +42,7 @@ WORDS, ROW, LOCAL = 0, 1, 2  # where a walk leaves its bits
 
 _i8, _u1, _i44, _i8s = types.int64, types.uint8[::1], types.int32[:, ::1], types.int64[::1]
 _u4, _i4 = types.uint32[::1], types.int32[::1]
+LEVELS = 8  # of a walk that remember what cannot be read there
 
 
 @inner(types.boolean(CONTEXT_TYPE, _i8, _i8))
@@ -112,7 +115,8 @@ def walk(context, trie, count, begin, end, limit, exact, first_only, into):  # t
     may have. exact: heed the free keys written. first_only: stop at one. into: WORDS, ROW
     or LOCAL of the room. The room's marked[i] = (token, moves that only
     an exact test can judge); several walks may share a report. offsets, crossed: by depth, how many threads there are
-    above it, and such moves. Returns trie nodes visited, -1 in trouble.
+    above it, and such moves. dead: by depth, near the root, classes of bytes that the threads there do not read.
+    Returns trie nodes visited, -1 in trouble.
     """
     words = words_of(context)
     if into != WORDS:
@@ -127,13 +131,19 @@ def walk(context, trie, count, begin, end, limit, exact, first_only, into):  # t
     known_of(context)[SLOTS, 0] = SLOTS if first_only == 1 else 0
     if enter_stretch(context, _i8(0), count, begin, end, limit, exact, _i8(0)) < 0:
         return _i8(-1)
+    dead, classes = dead_of(context), classes_of(context)
+    dead[0, :] = 0
     while i < end:
         if stretches[last, END] > 0:
             i = along_stretch(context, trie, _i8(i), _i8(above), words)
             if i >= end:
                 break
-        visited += 1
         d = depth[i] - above
+        heeded = exact == 0 and d <= LEVELS and stretches[last, END] == 0
+        if heeded and dead[d - 1, classes[byte[i]]] == 1:
+            i += size[i]
+            continue
+        visited += 1
         low, high = offsets[d - 1], offsets[d]
         if high - low == 1 and plain[i] == 1 and first_only == 0 and _loops(context, low, exact):
             _loop(context, trie, low, _i8(i), limit, crossed[d - 1], words)
@@ -144,8 +154,12 @@ def walk(context, trie, count, begin, end, limit, exact, first_only, into):  # t
         if top < 0:
             return _i8(-1)
         if top == high:
+            if heeded:
+                dead[d - 1, classes[byte[i]]] = 1
             i += size[i]
             continue
+        if d < LEVELS:
+            dead[d, :] = 0
         offsets[d + 1] = top
         crossed[d] = crossed[d - 1] + report[CROSSED]
         if token[i] >= 0 and _read_token(

@@ -64,7 +64,7 @@ _FAR = FAR
 
 
 @inner(types.boolean(CONTEXT_TYPE, _i8, _i8))
-def _wrote(context, keys, j):  # type: ignore[no-untyped-def]
+def wrote(context, keys, j):  # type: ignore[no-untyped-def]
     """Whether the set has declared key j."""
     sets = sets_of(context)
     while keys > 0:
@@ -93,7 +93,7 @@ def write(context, state, register, action, key, exact):  # type: ignore[no-unty
         second = key
     else:
         j = action - KEY
-        if _wrote(context, keys, j):
+        if wrote(context, keys, j):
             return _i8(-1) if exact == 1 else register | LAX
         second = key if key > 0 else -1 - j
     after = intern_pair(context, SETS, keys if keys > 0 else _i8(-1 - rule), second)
@@ -157,7 +157,7 @@ def _rest(context, rule, keys, spent, found, count, met, but):  # type: ignore[n
             j = _i8(members[at + i, RANKED])
             if j < 0 or more == 0:
                 break
-            if j != but and not _wrote(context, keys, j):
+            if j != but and not wrote(context, keys, j):
                 total += members[at + j, COST]
                 more -= 1
         if more > 0:
@@ -207,7 +207,7 @@ def within(context, state, keys, key, exact, loose):  # type: ignore[no-untyped-
     for e in range(states[state, REACH], states[state, REACH_END]):
         j = _i8(reach[e, 0])
         member = members[row[FIRST] + j]
-        written = _wrote(context, keys, j)
+        written = wrote(context, keys, j)
         if (exact == 1 and written) or (member[REQUIRED] == 0 and slack < 1 and loose == 0):
             continue
         cost = reach[e, 1] + member[BEHIND_KEY] + row[ENDING]
@@ -269,7 +269,7 @@ def unwritten(context, state):  # type: ignore[no-untyped-def]
     return members_remaining(context, state, _i8(0), _i8(0), _i8(0))
 
 
-@entry(_i8(CONTEXT_TYPE, _i8, _i8))
+@inner(_i8(CONTEXT_TYPE, _i8, _i8))
 def class_of(context, state, register):  # type: ignore[no-untyped-def]
     """What of a register a walk feels that ignores which keys were written; remembered with the set."""
     keys, sets, rule = register & (LAX - 1), sets_of(context), _i8(states_of(context)[state, RULE])

@@ -42,7 +42,7 @@ _FAR = FAR
 
 
 @inner(types.boolean(CONTEXT_TYPE, _i8, _i8))
-def _begins_used(context, keys, prefix):  # type: ignore[no-untyped-def]
+def begins_used(context, keys, prefix):  # type: ignore[no-untyped-def]
     """Whether some key of the set begins with, or is, `prefix`. A key's number exceeds those of its prefixes."""
     pairs, sets = pairs_of(context), sets_of(context)
     while keys > 0:
@@ -93,7 +93,7 @@ def _leave(context, state, key, keys, low):  # type: ignore[no-untyped-def]
         cost = 1 + distance[states[target, BASE] + low]
         if cost < best:
             child = find_pair(pairs, pair_slots, key, byte)
-            if child == 0 or not _begins_used(context, keys, child):
+            if child == 0 or not begins_used(context, keys, child):
                 best = _i8(cost)
     return best
 
@@ -112,7 +112,7 @@ def new_key(context, state, key, keys, low):  # type: ignore[no-untyped-def]
             longest = max(longest, pairs[max(0, sets[rest, 1]), 2])
             rest = _i8(sets[rest, 0])
         return min(_i8(_FAR), distance[states[state, BASE] + low] + _i8(longest + 2))
-    if not _begins_used(context, keys, key):
+    if not begins_used(context, keys, key):
         return _i8(distance[states[state, BASE] + low])
     best = _leave(context, state, key, keys, low)
     rest = keys

@@ -6,6 +6,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from .masking import LEVELS
 from .stretches import SLOTS
 from .vocabulary import Vocabulary
 from .walk import QUEUE, REPORT
@@ -29,6 +30,7 @@ class Room(NamedTuple):
     stretches: Any
     kinds: Any
     known: Any
+    dead: Any
 
 
 def room_for(vocabulary: Vocabulary, threads: int) -> Room:
@@ -39,7 +41,7 @@ def room_for(vocabulary: Vocabulary, threads: int) -> Room:
                 text=vocabulary.text, starts=vocabulary.starts, words=words, row=row, local=local,
                 marked=np.empty((vocabulary.size, 2), np.int32), offsets=offsets, crossed=crossed,
                 stretches=np.zeros((vocabulary.longest + 2, 5), np.int32), kinds=np.zeros((SLOTS, 256), np.uint8),
-                known=np.zeros((SLOTS + 1, 4), np.int32))
+                known=np.zeros((SLOTS + 1, 4), np.int32), dead=np.zeros((LEVELS, 256), np.uint8))
 
 
 def widened(room: Room, threads: int) -> Room:

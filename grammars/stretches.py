@@ -101,9 +101,8 @@ def _list_of(context, at, exact):  # type: ignore[no-untyped-def]
     if slot >= SLOTS or _leading_back(context, _i8(state)) < _BYTES:
         return _i8(-1)
     for byte in range(256):
-        kinds[slot, byte] = 255
-    for byte in range(256):
-        if kinds[slot, byte] != 255:
+        if byte > 0 and classes[byte] == classes[byte - 1]:  # a class is a range of bytes
+            kinds[slot, byte] = kinds[slot, byte - 1]
             continue
         end = step(context, at, at + 1, _i8(byte), exact)
         if end < 0:
@@ -112,9 +111,7 @@ def _list_of(context, at, exact):  # type: ignore[no-untyped-def]
         if (end == at + 2 and threads[at + 1, STATE] == state and threads[at + 1, REG] == register
                 and threads[at + 1, NODE] == node and threads[at + 1, OPEN] == 0):
             kind = BACK
-        for other in range(byte, 256):
-            if classes[other] == classes[byte]:
-                kinds[slot, other] = kind
+        kinds[slot, byte] = kind
     known[slot, 0], known[slot, 1], known[slot, 2], known[slot, 3] = state, register, node, threads[at, ORIGIN]
     known[SLOTS, 0] = slot + 1
     return _i8(slot)
@@ -184,9 +181,8 @@ def fan(context, count, limit, exact, parents, spread):  # type: ignore[no-untyp
     classes, threads, known, report = classes_of(context), threads_of(context), known_of(context), report_of(context)
     known[SLOTS, 0] = 0
     for byte in range(256):
-        spread[byte] = -3
-    for byte in range(256):
-        if spread[byte] != -3:
+        if byte > 0 and classes[byte] == classes[byte - 1]:
+            spread[byte] = spread[byte - 1]
             continue
         end = step(context, _i8(0), count, _i8(byte), exact)
         if end < 0:
@@ -204,7 +200,5 @@ def fan(context, count, limit, exact, parents, spread):  # type: ignore[no-untyp
             if slot == before:
                 for c in range(5):
                     parents[slot, c] = threads[count, c]
-        for other in range(byte, 256):
-            if classes[other] == classes[byte]:
-                spread[other] = slot
+        spread[byte] = slot
     return _i8(known[SLOTS, 0])

@@ -94,7 +94,7 @@ def find_node(trie: Trie, text: Bytes, low: int, high: int) -> int:
 
 def build_trie(tokens: Sequence[bytes], ids: Sequence[int], width: int) -> Trie:
     """The trie of tokens[id] for id in ids (none of them empty); width: size of the `twin` table."""
-    order = sorted(ids, key=lambda i: (tokens[i], i))
+    order = sorted(sorted(ids), key=tokens.__getitem__)
     text = np.frombuffer(b"".join(tokens[i] for i in order), np.uint8)
     ends = np.cumsum(np.array([len(tokens[i]) for i in order], np.int64), dtype=np.int64)
     byte = np.empty(text.size, np.uint8)

@@ -54,7 +54,7 @@ def test_two_grammars_share_what_their_strings_read():
         for letter in f'{{"{name}":"':
             matcher.accept(vocabulary.tokens.index(letter.encode()))
         configuration = matcher._position.configuration
-        found.append(matcher._explorer._bodies.of(int(configuration.threads[0, 0]), -1, False).rows)
+        found.append(matcher._explorer._walker._bodies.of(int(configuration.threads[0, 0]), -1, False).rows)
     assert found[0] is found[1]
 
 
@@ -99,7 +99,7 @@ def test_masks_along_a_counted_text_are_those_of_its_length(least, most, monkeyp
     grammar = compile_constraint(JsonSchema(json.dumps(schema)))
     shared = bind(grammar, vocabulary)
     apart = bind(grammar, vocabulary)
-    monkeypatch.setattr(apart._signatures, "plateau", lambda configuration: None)
+    monkeypatch.setattr(apart, "_plateau", lambda configuration: None)
     one, other = shared.matcher(forcing=False), apart.matcher(forcing=False)
     one.accept(vocabulary.tokens.index(b'"'))
     other.accept(vocabulary.tokens.index(b'"'))

@@ -1,0 +1,161 @@
+"""Walks of configurations: the mask of one, from the bodies of its threads and a walk of those that have none."""
+
+from __future__ import annotations
+
+import struct
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from .arena import DEPTH, RETURN
+from .bodies import Bodies, Body
+from .composing import read_body, read_threads
+from .slicing import SlicedWalk
+from .space import Space
+from .tables import DISTINCT, FAR, KIND, Tables
+from .vocabulary import Vocabulary
+from .walk import LOOKED, MARKED, NODE, OPEN, STATE, WORST
+
+if TYPE_CHECKING:
+    from .configuration import Configuration
+
+NO_LIMIT = FAR << 10
+UNMARKED = np.zeros((0, 2), np.int32)
+_ONE = struct.Struct("5i")
+
+
+class Walked(NamedTuple):
+    """What a walk found. words: uint32 [words]; worst: the largest U of a successor; looked: frames of the stack it
+    looked into; marked: int32 [n, 2], tokens and how many of their moves depend on the free keys written."""
+
+    words: Any
+    worst: int
+    looked: int
+    marked: Any
+
+
+class Walker:
+    """Walks the configurations of one grammar over one vocabulary, in their space. Not for two threads at once."""
+
+    def __init__(self, tables: Tables, vocabulary: Vocabulary, space: Space) -> None:
+        self._space = space
+        self._bodies = Bodies(tables, space.address, vocabulary.bodies)
+        self._nodes = len(vocabulary.trie.byte)
+        distinct = bool((tables.states[:, KIND] >= DISTINCT).any())
+        self._sliced = None if distinct else SlicedWalk(space.context, vocabulary)
+
+    def walk(self, configuration: Configuration, limit: int = NO_LIMIT, *, exact: bool = False) -> Walked:
+        """The mask of a configuration over successors with U <= limit. exact: free keys written are heeded; without it
+        the walk is of the configuration as if there were none, and the tokens that need a test are marked.
+
+        worst: for several threads, of the tokens of each by itself. The words are room: good until the next walk.
+        """
+        if configuration.count > 1:
+            return self._walk_several(configuration, limit, exact)
+        state, _, node, _, _ = _ONE.unpack(configuration.key)
+        below = int(self._space.arena.arrays.nodes[node, RETURN]) if node else -1
+        body = self._bodies.of(state, below, exact)
+        if body is None and self._sliced is not None:
+            plain = _plain_threads(configuration, exact)
+            if self._bodies.heavy(plain, [below]):
+                return self._walk_slices(self._sliced, plain, limit, exact)
+        self._space.settled(lambda: self._read_one(configuration.key, body, limit, int(exact)))
+        return self._walked()
+
+    def _walked(self) -> Walked:
+        room, report = self._space.room, self._space.room.report
+        marked = room.marked[: report[MARKED]].copy() if report[MARKED] else UNMARKED
+        return Walked(room.words, int(report[WORST]), int(report[LOOKED]), marked)
+
+    def _walk_several(self, configuration: Configuration, limit: int, exact: bool) -> Walked:
+        """Of threads that differ only in frames that no walk looks into, the one nearest to its end stands for all."""
+        threads, depth = _plain_threads(configuration, exact), 0
+        while True:
+            chosen = self._representatives(threads, depth)
+            walked = self._walk_each(chosen, limit, exact)
+            if walked.looked <= depth or len(chosen) == len(threads):
+                return walked._replace(marked=_once(walked.marked)) if len(walked.marked) else walked
+            depth = walked.looked
+
+    def _walk_each(self, threads: Any, limit: int, exact: bool) -> Walked:
+        back = self._space.arena.arrays.nodes[threads[:, NODE], RETURN]
+        below = np.where(threads[:, NODE] > 0, back, -1).tolist()
+        bodies = [self._bodies.of(state, under, exact)
+                  for state, under in zip(threads[:, STATE].tolist(), below, strict=True)]
+        if self._sliced is not None and not any(bodies) and self._bodies.heavy(threads, below):
+            return self._walk_slices(self._sliced, threads, limit, exact)
+        self._space.settled(lambda: self._read(threads, bodies, limit, int(exact)))
+        return self._walked()
+
+    def _representatives(self, threads: Any, depth: int) -> Any:
+        """Of threads that are equal down to so many frames below theirs, the one nearest to its end."""
+        nodes, costs = self._space.arena.arrays.nodes, self._space.arena.arrays.costs
+        best: dict[tuple[int, ...], tuple[int, int]] = {}
+        for k, (state, register, node, key, _) in enumerate(threads.tolist()):
+            name: tuple[int, ...] = (state, register, key)
+            at = node
+            for _ in range(depth if node else 0):
+                at, back, kept = nodes[at, : DEPTH].tolist()
+                name += (back, kept)
+                if not at:
+                    break
+            here = (int(costs[node]), k)
+            best[name] = min(best.get(name, here), here)
+        if len(best) == len(threads):
+            return threads
+        return threads[sorted(k for _, k in best.values())]
+
+    def _read_one(self, key: bytes, body: Body | None, limit: int, exact: int) -> int:
+        """What _read does, for one thread."""
+        self._space.load_key(key)
+        if not exact:
+            self._space.room.threads[0, OPEN] = 0
+        if body is None:
+            return int(read_threads(self._space.address, 1, 0, self._nodes, limit, exact, 0, 1))
+        return self._read_body(body, limit, exact, 1)
+
+    def _read_body(self, body: Body, limit: int, exact: int, fresh: int) -> int:
+        return int(read_body(self._space.address, body.rows.context.address, body.numbers, *body[2:], limit, exact,
+                             fresh))
+
+    def _read(self, threads: Any, bodies: list[Body | None], limit: int, exact: int) -> int:
+        """The bodies of the threads that have one, then one walk of all others. Negative as read_body is."""
+        found, fresh, space = 0, 1, self._space
+        for k, body in enumerate(bodies):
+            if body is not None:
+                space.room.threads[0] = threads[k]
+                found = self._read_body(body, limit, exact, fresh)
+                if found < 0:
+                    return found
+                fresh = 0
+        rest = [k for k, body in enumerate(bodies) if body is None]
+        if not rest:
+            return found
+        count = space.load(threads if len(rest) == len(threads) else threads[np.array(rest)])
+        return int(read_threads(space.address, count, 0, self._nodes, limit, exact, 0, fresh))
+
+    def _walk_slices(self, sliced: SlicedWalk, threads: Any, limit: int, exact: bool) -> Walked:
+        mark = self._space.arena.mark()
+        self._space.retried(mark, lambda: sliced.run(self._space.room, threads, limit, int(exact)))
+        self._space.arena.undo_to(mark)
+        return self._walked()
+
+    def any_token(self, threads: Any, begin: int, end: int) -> bool:
+        """Whether some token in the trie nodes [begin, end) can be read from `threads`."""
+        self._space.settled(lambda: int(read_threads(
+            self._space.address, self._space.load(threads), begin, end, NO_LIMIT, 1, 1, 1)))
+        return bool(self._space.room.words.any())
+
+
+def _plain_threads(configuration: Configuration, exact: bool) -> Any:
+    threads = configuration.threads.copy()
+    if not exact:
+        threads[:, OPEN] = 0
+    return threads
+
+
+def _once(marked: Any) -> Any:
+    """Each marked token once, with the most of its moves."""
+    order = np.lexsort((-marked[:, 1], marked[:, 0]))
+    ordered = marked[order]
+    return ordered[np.diff(ordered[:, 0], prepend=-1) != 0]
