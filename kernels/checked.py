@@ -8,13 +8,14 @@ import torch
 from .base import KernelError
 from .jit import Arg, jit, tl
 
-PAGE, SLOT, POSITION, ROW, TOKEN, ROOM, FOREST, TABLE = 1, 2, 3, 4, 5, 6, 7, 8
+PAGE, SLOT, POSITION, ROW, TOKEN, ROOM, FOREST, TABLE, SEGMENT = 1, 2, 3, 4, 5, 6, 7, 8, 9
 _NAMES = {PAGE: "a page is outside the pool", SLOT: "a page has fewer slots than a copy names",
           POSITION: "a position is outside the table of angles or its row's pages", ROW: "a row is outside the tensor",
           TOKEN: "a token is outside the vocabulary",
           ROOM: "a step has more items or parts than there is room for: fewer tokens, or fewer levels of prefixes",
           FOREST: "rows and segments are not those of a forest in depth-first order",
-          TABLE: "a change is outside the block table"}
+          TABLE: "a change is outside the block table",
+          SEGMENT: "a segment starts inside a page"}
 
 
 def clear(device: torch.device) -> torch.Tensor:

@@ -153,13 +153,15 @@ def product(
         )
 
 
-def tile_for(tokens: int, n: int) -> Tile:
+def tile_for(tokens: int, n: int, folded: bool = False) -> Tile:
+    """folded: a program may have chunks to fold, whose sum takes as many registers again as the accumulator."""
     for tile in FEW:
         if tokens <= tile.tokens:
             return tile
     if tokens <= SOME[0].tokens:
         return next((tile for tile in SOME if n <= tile.rows * PROCESSORS), SOME[-1])
-    return min(MANY, key=lambda tile: -(-_tiles(tile[0], tokens, n) // PROCESSORS) * tile[1])[0]
+    tiles = MANY[:-1] if folded else MANY
+    return min(tiles, key=lambda tile: -(-_tiles(tile[0], tokens, n) // PROCESSORS) * tile[1])[0]
 
 
 def _tiles(tile: Tile, tokens: int, n: int) -> int:
@@ -174,8 +176,9 @@ def linear(
     tokens, n = x.shape[0], weight.shape[0]
     out = torch.empty((tokens, n), dtype=x.dtype, device=x.device) if out is None else out
     if tokens:
-        tile = tile_for(tokens, n)
-        product(x, weight, bias, out, tile, chunk(n, x.shape[1]), split=_tiles(tile, tokens, n) < PROCESSORS)
+        step = chunk(n, x.shape[1])
+        tile = tile_for(tokens, n, step < x.shape[1])
+        product(x, weight, bias, out, tile, step, split=_tiles(tile, tokens, n) < PROCESSORS)
     return out
 
 

@@ -109,6 +109,8 @@ class Cut:
     Over all KV heads, narrow segments are cut until there are at least `least` programs, and no coarser than LONGEST;
     wide ones as finely as gives at most `most` programs, what the device holds at once. Exact: whole where that gives
     `least` or `most`, else chunk by chunk. window: 0 for none. parts: most in all. counts: most items of each bin.
+    More query heads than a narrow tile holds, up to those of a wide one, are all wide. page: its slots, where segments
+    are to be refused that start inside one; attention in checked mode looks for them whatever the cut says.
     """
 
     groups: int
@@ -121,6 +123,7 @@ class Cut:
     exact: bool = False
     parts: int = 1 << 16
     counts: tuple[int, int] = (1 << 20, 1 << 20)
+    page: int = 1
 
     def tokens(self, wide: bool) -> int:
         return (self.wide if wide else self.narrow) // self.groups
@@ -217,9 +220,13 @@ def _work(rows: Sequence[Row], segments: Sequence[Segment], cut: Cut) -> list[_W
     return found
 
 
-def _check(rows: Sequence[Row], segments: Sequence[Segment], cut: Cut) -> None:
+def check_groups(cut: Cut) -> None:
     if not 1 <= cut.groups <= cut.wide:
-        raise KernelError(f"{cut.groups} query heads per KV head, a tile holds {cut.wide}")
+        raise KernelError(f"{cut.groups} query heads share a KV head, a tile holds 1 to {cut.wide} of them")
+
+
+def _check(rows: Sequence[Row], segments: Sequence[Segment], cut: Cut) -> None:
+    check_groups(cut)
     for index, row in enumerate(rows):
         leaf = segments[row.segment]
         if (leaf.row_begin, leaf.row_end) != (index, index + 1) or leaf.slot_end != row.kv_len:
@@ -232,6 +239,10 @@ def _check(rows: Sequence[Row], segments: Sequence[Segment], cut: Cut) -> None:
         above = segments[segment.parent] if 0 <= segment.parent < index else None
         if segment.parent != -1 and (above is None or above.slot_end != segment.slot_begin):
             raise KernelError(f"segment {index} does not begin where its parent, which comes before it, ends")
+        if segment.slot_begin % cut.page:
+            raise KernelError(
+                f"segment {index} starts at slot {segment.slot_begin}, inside a page of {cut.page}: let the one above end"
+                " where the page begins, and give each of those below a copy")
 
 
 def _programs(work: Sequence[_Work], cut: Cut, longest: int) -> int:

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import torch
 
+from .base import FLOATS, Implementation
 from .jit import INTERPRETED, Arg, constexpr, jit, tl
 
 # Parts whose loads are in flight together. Of no influence on the result.
@@ -95,3 +96,9 @@ def launch(
         part_o, part_ml, part_begin, out, HEADS=heads, DIM=dim, WIDTH=1 << (dim - 1).bit_length(),
         AHEAD=1 if INTERPRETED else AHEAD, EACH=each, OVERLAP=overlap, num_warps=1, **options,
     )
+
+
+IMPLEMENTATIONS = (
+    Implementation("merge_parts", ("cpu",), FLOATS, ("fast", "exact"), reference),
+    Implementation("merge_parts", ("cuda",), FLOATS, ("fast", "exact"), launch),
+)

@@ -75,7 +75,7 @@ FP8 = Tiles(Tile(16, 32, 1, 5), Tile(128, 64, 8, 5))
 EXACT = Tiles(Tile(16, 64, 2, 5), Tile(128, 64, 8, 5), crowd=Tile(16, 64, 2, 4), whole=Tile(16, 64, 4, 5))
 # Heads of more than 128 dimensions: the largest tiles whose values stay in registers (scripts/kernel_report).
 LARGE = Tiles(Tile(16, 64, 4, 3), Tile(64, 64, 8, 3))
-FP8_LARGE = Tiles(Tile(16, 32, 4, 4), Tile(64, 32, 8, 3))
+FP8_LARGE = Tiles(Tile(16, 32, 4, 4), Tile(64, 32, 8, 2))
 
 
 def tiles_for(head_dim: int, *, exact: bool = False, coded: bool = False) -> Tiles:
@@ -140,10 +140,19 @@ def _sight(
 
 
 @jit
+def _packed(item: Arg, head: Arg, G: constexpr, HKV: constexpr, M: constexpr, CACHE: constexpr) -> Arg:
+    """(token, whether it is there, query head among those of all tokens) of each row of the tile. CACHE: a way to load
+    that was not taken before makes the compiler compute all of it again, rather than keep it in registers meanwhile."""
+    tokens = tl.load(item + 2, cache_modifier=CACHE) + tl.arange(0, M) // G
+    real = tokens < tl.load(item + 3, cache_modifier=CACHE)
+    return tokens, real, tokens.to(tl.int64) * (HKV * G) + head * G + tl.arange(0, M) % G
+
+
+@jit
 def _queries(
     q: Arg, heads: Arg, real: Arg, DIM: constexpr, WIDTH: constexpr, SCALED: constexpr, PAIRED: constexpr
 ) -> Arg:
-    """(where they are, which are there, queries, those of the odd dimensions)."""
+    """(queries, those of the odd dimensions)."""
     dims = tl.arange(0, WIDTH)
     inside = real[:, None] & (dims < DIM)[None, :]
     if PAIRED:
@@ -156,24 +165,33 @@ def _queries(
     if PAIRED or (SCALED and query.dtype == tl.bfloat16):
         # Every 8-bit value is a float16, and the hardware converts to that alone.
         query = query.to(tl.float16)
-    return at, inside, query, odd
+    return query, odd
 
 
 @jit
 def _write(
-    out: Arg, part_o: Arg, part_ml: Arg, acc: Arg, total: Arg, mass: Arg, top: Arg, at: Arg, inside: Arg, heads: Arg,
-    places: Arg, real: Arg, direct: Arg, DIM: constexpr, PAIRED: constexpr,
+    out: Arg, part_o: Arg, part_ml: Arg, acc: Arg, total: Arg, mass: Arg, top: Arg, item: Arg, head: Arg,
+    part_begin: Arg, G: constexpr, HKV: constexpr, M: constexpr, DIM: constexpr, WIDTH: constexpr,
+    PAIRED: constexpr,
 ) -> None:
-    """places: as heads, among the parts."""
-    if direct:
+    """The sums of an item, to `out` or to its parts."""
+    tokens, real, heads = _packed(item, head, G, HKV, M, ".ca")
+    dims, every = tl.arange(0, WIDTH), DIM
+    inside = real[:, None] & (dims < DIM)[None, :]
+    if PAIRED:
+        dims, every = dims * 2, DIM * 2
+    if tl.load(item + 7, cache_modifier=".ca") & 4:
+        at = heads[:, None] * every + dims[None, :]
         tl.store(out + at, normalized(acc, mass).to(out.dtype.element_ty), mask=inside)
         if PAIRED:
             tl.store(out + at + 1, normalized(total, mass).to(out.dtype.element_ty), mask=inside)
     else:
-        moved = at + (places - heads)[:, None] * (DIM * 2 if PAIRED else DIM)
-        tl.store(part_o + moved, acc, mask=inside)
+        part = tl.load(part_begin + tokens, mask=real, other=0) + tl.load(item + 6)
+        places = part.to(tl.int64) * (HKV * G) + head * G + tl.arange(0, M) % G
+        at = places[:, None] * every + dims[None, :]
+        tl.store(part_o + at, acc, mask=inside)
         if PAIRED:
-            tl.store(part_o + moved + 1, total, mask=inside)
+            tl.store(part_o + at + 1, total, mask=inside)
         tl.store(part_ml + places * 2, top, mask=real)
         tl.store(part_ml + places * 2 + 1, mass, mask=real)
 
@@ -196,10 +214,8 @@ def _attend(
     item = items + index * 8
     table = block_table + tl.load(item + 1).to(tl.int64) * table_width
     first, last, flags = tl.load(item + 4), tl.load(item + 5), tl.load(item + 7)
-    tokens = tl.load(item + 2) + tl.arange(0, M) // G
-    real = tokens < tl.load(item + 3)
-    heads = tokens.to(tl.int64) * (HKV * G) + head * G + tl.arange(0, M) % G
-    at, inside, query, odd = _queries(q, heads, real, DIM, WIDTH, SCALED, PAIRED)
+    tokens, real, heads = _packed(item, head, G, HKV, M, "")
+    query, odd = _queries(q, heads, real, DIM, WIDTH, SCALED, PAIRED)
     row, floor, end, full_low, full_high = _sight(
         item, tokens, real, first, last, flags, rows, segments, q_slot, pos, draft_bits, window, M, WINDOW, DRAFT,
     )
@@ -223,9 +239,7 @@ def _attend(
     )
     if CHUNK:
         acc, mass, top = fold(total[0], total[1], total[2], acc, mass, top)
-    part = tl.load(part_begin + tokens, mask=real, other=0) + tl.load(item + 6)
-    places = part.to(tl.int64) * (HKV * G) + head * G + tl.arange(0, M) % G
-    _write(out, part_o, part_ml, acc, total, mass, top, at, inside, heads, places, real, flags & 4, DIM, PAIRED)
+    _write(out, part_o, part_ml, acc, total, mass, top, item, head, part_begin, G, HKV, M, DIM, WIDTH, PAIRED)
 
 
 def _width(dim: int) -> int:

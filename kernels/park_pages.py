@@ -7,7 +7,7 @@ allow: single runs of the pool (32 KiB of an 8B model) would cost it more to sta
 park(cache, host, pages, places, lane) -> Moved; restore(cache, host, places, pages, lane) -> Moved
     pages, places: as many ints of the pool and of `host`, each named once. A lane keeps the order of its calls; what
     another lane began is waited for by `Moved.wait` first. Effect: keys, values and scales of the pages
-    are written to their places, or back. With a lane both return at once and everything runs on its stream: after what
+    are written to their places, or back. Both return at once and everything runs on the lane's stream: after what
     the current stream was given before the call, and without holding up what it is given later.
     Of a park, the pages may be written again after `read`, the places hold them after `done`. Of a restore, the pages
     hold what was parked after `done`. Raises KernelError for a page or place outside its memory, or one named twice.
@@ -20,7 +20,7 @@ from dataclasses import dataclass
 
 import torch
 
-from .base import KernelError
+from .base import FLOATS, Implementation, KernelError
 from .jit import Arg, constexpr, jit, tl
 from .layout import PagedCache, Planes
 
@@ -68,14 +68,30 @@ class Moved:
             self.done.wait()
 
 
-def park(cache: PagedCache, host: HostPages, pages: Sequence[int], places: Sequence[int], lane: Lane | None) -> Moved:
+def park_on_cpu(
+    cache: PagedCache, host: HostPages, pages: Sequence[int], places: Sequence[int], lane: Lane | None = None
+) -> Moved:
+    """The reference; there is no lane."""
+    _check(cache, host, pages, places)
+    for page, place in zip(pages, places, strict=True):
+        for tensor, part in zip(cache.tensors, _parts(cache, host.data[place]), strict=True):
+            part.copy_(_raw(tensor[page]))
+    return Moved()
+
+
+def restore_on_cpu(
+    cache: PagedCache, host: HostPages, places: Sequence[int], pages: Sequence[int], lane: Lane | None = None
+) -> Moved:
+    _check(cache, host, pages, places)
+    for page, place in zip(pages, places, strict=True):
+        for tensor, part in zip(cache.tensors, _parts(cache, host.data[place]), strict=True):
+            _raw(tensor[page]).copy_(part)
+    return Moved()
+
+
+def park(cache: PagedCache, host: HostPages, pages: Sequence[int], places: Sequence[int], lane: Lane) -> Moved:
     _check(cache, host, pages, places)
     if not pages:
-        return Moved()
-    if lane is None:
-        for page, place in zip(pages, places, strict=True):
-            for tensor, part in zip(cache.tensors, _parts(cache, host.data[place]), strict=True):
-                part.copy_(_raw(tensor[page]))
         return Moved()
     read = None
     lane.stream.wait_stream(torch.cuda.current_stream())
@@ -90,16 +106,9 @@ def park(cache: PagedCache, host: HostPages, pages: Sequence[int], places: Seque
     return Moved(read, done)
 
 
-def restore(
-    cache: PagedCache, host: HostPages, places: Sequence[int], pages: Sequence[int], lane: Lane | None
-) -> Moved:
+def restore(cache: PagedCache, host: HostPages, places: Sequence[int], pages: Sequence[int], lane: Lane) -> Moved:
     _check(cache, host, pages, places)
     if not pages:
-        return Moved()
-    if lane is None:
-        for page, place in zip(pages, places, strict=True):
-            for tensor, part in zip(cache.tensors, _parts(cache, host.data[place]), strict=True):
-                _raw(tensor[page]).copy_(part)
         return Moved()
     lane.stream.wait_stream(torch.cuda.current_stream())
     with torch.cuda.stream(lane.stream):
@@ -185,3 +194,11 @@ def _move(cache: PagedCache, staging: torch.Tensor, pages: torch.Tensor, *, gath
             planes.addresses, staging, pages, run, staging.shape[1], offset, GATHER=gather, BLOCK=BLOCK, num_warps=4,
         )
         offset += _words(cache, planes)
+
+
+IMPLEMENTATIONS = (
+    Implementation("park_pages", ("cpu",), FLOATS, ("fast", "exact"), park_on_cpu),
+    Implementation("park_pages", ("cuda",), FLOATS, ("fast", "exact"), park),
+    Implementation("restore_pages", ("cpu",), FLOATS, ("fast", "exact"), restore_on_cpu),
+    Implementation("restore_pages", ("cuda",), FLOATS, ("fast", "exact"), restore),
+)

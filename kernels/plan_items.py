@@ -22,7 +22,7 @@ import torch
 
 from .base import FLOATS, Implementation, KernelError
 from .checked import FOREST, ROOM, require
-from .items import Cut, NoRoom, Row, Segment, plan
+from .items import Cut, NoRoom, Row, Segment, check_groups, plan
 from .jit import Arg, constexpr, jit, next_power_of_2, tl
 from .paged import Work
 from .plan_cut import above_of, chunk, chunk_begin, longest_of, pieces_of, place, quotient, search
@@ -30,6 +30,8 @@ from .plan_cut import above_of, chunk, chunk_begin, longest_of, pieces_of, place
 # What a segment and a row leave in memory for the second half of the kernel, in words.
 KEPT, ROW_KEPT = 14, 2
 BLOCK, WARPS = 256, 8
+# Where it checks: without a bound the assembler settles at 48 for few rows, and spills.
+REGISTERS = 128
 
 
 def reference(rows: torch.Tensor, segments: torch.Tensor, cut: Cut, work: Work, error: torch.Tensor) -> None:
@@ -93,13 +95,13 @@ def _first_seen(rows: Arg, row_begin: Arg, row_end: Arg, n_rows: Arg, window: Ar
 
 @jit
 def _faults(
-    rows: Arg, segments: Arg, slot_begin: Arg, slot_end: Arg, parent: Arg, count: Arg,
+    rows: Arg, segments: Arg, slot_begin: Arg, slot_end: Arg, parent: Arg, count: Arg, page: Arg,
     ROWS: constexpr, SEGMENTS: constexpr,
 ) -> Arg:
     """How often rows and segments break the contract, as items._check finds it."""
     s, r = tl.arange(0, SEGMENTS), tl.arange(0, ROWS)
     above = tl.gather(slot_end, tl.maximum(tl.minimum(parent, s), 0), 0)
-    wrong = (parent < -1) | (parent >= s) | ((parent >= 0) & (above != slot_begin))
+    wrong = (parent < -1) | (parent >= s) | ((parent >= 0) & (above != slot_begin)) | (slot_begin % page != 0)
     _, q_begin, _, kv_len, _, draft_len, segment, _ = _record(rows, r, r < count, ROWS)
     earlier = rows + (r - 1) * 8
     behind = (r > 0) & (r < count)
@@ -197,7 +199,7 @@ def _write_parts(
 
 @jit
 def _segments(
-    rows: Arg, segments: Arg, n_rows: Arg, n_segments: Arg, window: Arg,
+    rows: Arg, segments: Arg, n_rows: Arg, n_segments: Arg, window: Arg, page: Arg,
     N: constexpr, EXACT: constexpr, WINDOW: constexpr, CHECKED: constexpr, ROWS: constexpr,
 ) -> Arg:
     """Each segment with its tokens and what they can see of it, and the record of its first row."""
@@ -207,7 +209,7 @@ def _segments(
     parent = tl.where(there, parent, -1)
     faults = 0 * n_segments
     if CHECKED:
-        faults = _faults(rows, segments, slot_begin, slot_end, parent, tl.max(row_end, 0), ROWS, N)
+        faults = _faults(rows, segments, slot_begin, slot_end, parent, tl.max(row_end, 0), page, ROWS, N)
     # No way up ever turns back, whatever the tensor says.
     parent = tl.where(parent < s, parent, -1)
     row = _record(rows, row_begin, there, N)
@@ -222,6 +224,11 @@ def _segments(
         if EXACT:
             begin = chunk_begin(chunk(begin))
     return begin, end, q_end, row_begin, tl.max(row_end, 0), parent, representative, leaf, row, faults
+
+
+@jit
+def _tiles(tokens: Arg, EACH: constexpr) -> Arg:
+    return (tokens + EACH - 1) // EACH
 
 
 @jit
@@ -252,20 +259,21 @@ def _cut(
 
 
 @partial(jit, unspecialized=(
-    "n_rows", "n_segments", "tokens", "room", "parts", "most_narrow", "most_wide", "least", "most", "window"))
+    "n_rows", "n_segments", "tokens", "room", "parts", "most_narrow", "most_wide", "least", "most", "window", "page"))
 def _plan(
     rows: Arg, segments: Arg, items: Arg, n_items: Arg, part_begin: Arg, error: Arg, kept: Arg,
     n_rows: Arg, n_segments: Arg, tokens: Arg, room: Arg, parts: Arg, most_narrow: Arg, most_wide: Arg, least: Arg,
-    most: Arg, window: Arg,
+    most: Arg, window: Arg, page: Arg,
     G: constexpr, NARROW: constexpr, WIDE: constexpr, EXACT: constexpr, WINDOW: constexpr, CHECKED: constexpr,
     ROWS: constexpr, LOG_ROWS: constexpr, N: constexpr, LOG_N: constexpr, BLOCK: constexpr,
 ) -> None:
     begin, end, q_end, row_begin, count, parent, representative, leaf, row, faults = _segments(
-        rows, segments, n_rows, n_segments, window, N, EXACT, WINDOW, CHECKED, ROWS)
+        rows, segments, n_rows, n_segments, window, page, N, EXACT, WINDOW, CHECKED, ROWS)
     q_begin, q_len, kv_len = row[1], row[2], row[3]
     wide = (q_end - q_begin) * G > NARROW
-    tiles = tl.where(wide, (q_end - q_begin + WIDE // G - 1) // (WIDE // G),
-                     (q_end - q_begin + NARROW // G - 1) // (NARROW // G))
+    tiles = _tiles(q_end - q_begin, WIDE // G)
+    if G <= NARROW:
+        tiles = tl.where(wide, tiles, _tiles(q_end - q_begin, NARROW // G))
     pieces, above, size, total, both, fits, bounds = _cut(
         begin, end, parent, leaf, wide, tiles, q_len, kv_len, least, most, parts, most_narrow, most_wide, N, EXACT)
     require(fits, error, 6)
@@ -317,9 +325,9 @@ def on_device(
     _plan[(1,)](
         rows, segments, work.items, work.n_items, work.part_begin, error, kept, rows.shape[0], segments.shape[0],
         work.part_begin.shape[0] - 1, work.items.shape[1], cut.parts, *cut.counts, -(-cut.least // cut.kv_heads), most,
-        cut.window, G=cut.groups, NARROW=cut.narrow, WIDE=cut.wide, EXACT=cut.exact,
+        cut.window, cut.page, G=cut.groups, NARROW=cut.narrow, WIDE=cut.wide, EXACT=cut.exact,
         WINDOW=cut.window > 0, CHECKED=checked, ROWS=n_rows, LOG_ROWS=n_rows.bit_length() - 1, N=n,
-        LOG_N=n.bit_length() - 1, BLOCK=BLOCK, num_warps=WARPS,
+        LOG_N=n.bit_length() - 1, BLOCK=BLOCK, num_warps=WARPS, **({"maxnreg": REGISTERS} if checked else {}),
     )
 
 
@@ -329,8 +337,7 @@ def _fitting(cut: Cut, work: Work) -> Cut:
 
 
 def check(rows: torch.Tensor, segments: torch.Tensor, cut: Cut) -> None:
-    if not 1 <= cut.groups <= min(cut.narrow, cut.wide):
-        raise KernelError(f"{cut.groups} query heads per KV head, tiles hold {cut.narrow} and {cut.wide}")
+    check_groups(cut)
     if rows.shape[1:] != (8,) or segments.shape[1:] != (8,) or not rows.is_contiguous() or not segments.is_contiguous():
         raise KernelError(f"rows {tuple(rows.shape)} and segments {tuple(segments.shape)} are not lists of 8 words")
 

@@ -20,8 +20,10 @@ from . import (
     gather_rows,
     linear,
     log_probs,
+    merge_parts,
     next_row,
     paged_attention,
+    park_pages,
     plan_items,
     rms_norm,
     rope_write,
@@ -31,6 +33,7 @@ from .base import Device, Implementation, KernelError, Mode
 from .layout import Batch, PagedCache
 from .linear import Groups, Matrix
 from .log_probs import LogProbs
+from .park_pages import Moved
 from .sample import Draws, Picks
 
 Tensor = torch.Tensor
@@ -52,6 +55,8 @@ TABLE: tuple[Implementation, ...] = (
     *paged_attention.IMPLEMENTATIONS,
     *change_table.IMPLEMENTATIONS,
     *check_step.IMPLEMENTATIONS,
+    *merge_parts.IMPLEMENTATIONS,
+    *park_pages.IMPLEMENTATIONS,
 )
 
 
@@ -76,6 +81,9 @@ class Kernels:
     paged_attention: Callable[..., Tensor]
     change_table: Callable[..., None]
     check_step: Callable[..., None]
+    merge_parts: Callable[..., None]
+    park_pages: Callable[..., Moved]
+    restore_pages: Callable[..., Moved]
 
 
 def choose(op: str, device: Device, dtype: torch.dtype, mode: Mode) -> Implementation:

@@ -19,7 +19,7 @@ from .nucleus import collect, finish
 from .scan import scan
 from .settle import settle
 from .top import top
-from .work import BUCKETS, CHUNK, TUNED, Ask, Columns, Likely, Tuning, Workspace, sizes
+from .work import BUCKETS, CHUNK, LIST_REGISTERS, TUNED, Ask, Columns, Likely, Tuning, Workspace, sizes
 
 Tensor = torch.Tensor
 
@@ -129,7 +129,7 @@ def most_likely(
         logits, masks, columns.row, columns.mask, columns.temperature, work.token, work.tile_best, work.raw, work.cut,
         work.kept, work.tile_list, work.token_list, work.value_list, out.choice, out.token, out.logprob, vocabulary,
         words, tiles, blocks, vocabulary, out.token.shape[1], TILES=tiles_padded, BLOCKS=blocks_padded, CHUNK=CHUNK,
-        PROCESSED=processed, num_warps=tuning.list_warps,
+        PROCESSED=processed, num_warps=tuning.list_warps, maxnreg=LIST_REGISTERS,
     )
 
 

@@ -13,6 +13,17 @@ from .pieces import finite, fixed, goal_of, join_in, key_of, lowest_key, mass_of
 
 
 @jit
+def along(x: Arg) -> Arg:
+    """Sums of the last axis: of one draw a number, of several [draws, 1]."""
+    return tl.sum(x, 0) if len(x.shape) == 1 else tl.sum(x, 1, keep_dims=True)
+
+
+@jit
+def best_along(x: Arg) -> Arg:
+    return tl.max(x, 0) if len(x.shape) == 1 else tl.max(x, 1, keep_dims=True)
+
+
+@jit
 def greedy(logits: Arg, mask: Arg, vocabulary: Arg, tile: Arg) -> Arg:
     """The lowest token of the tile that holds its best."""
     token = tile * 64 + tl.arange(0, 64)
@@ -27,23 +38,24 @@ def from_tile(
     """The token of the tile at which the share passed / width of its mass is passed."""
     token = tile * 64 + tl.arange(0, 64)
     x = read(logits, mask, token, token < vocabulary)
-    mass = tl.where(key_of(x) >= low, fixed(mass_of(x, finite(tl.max(x, 0)), scale)), 0)
-    total = tl.sum(mass, 0)
+    mass = tl.where(key_of(x) >= low, fixed(mass_of(x, finite(best_along(x)), scale)), 0)
+    total = along(mass)
     share = passed.to(tl.float64) / width.to(tl.float64)
     goal = tl.minimum(goal_of(share, total), total - 1)
-    return tile * 64 + tl.sum((tl.cumsum(mass, 0) <= goal).to(tl.int32), 0)
+    return tile * 64 + along((tl.cumsum(mass, len(mass.shape) - 1) <= goal).to(tl.int32))
 
 
 @jit
 def from_tiles(
     logits: Arg, mask: Arg, vocabulary: Arg, width: Arg, total: Arg, low: Arg, scale: Arg, u: Arg
 ) -> Arg:
-    """Inverts over all tiles. width: [TILES] int64 masses, total their sum. low: the threshold."""
+    """Inverts over all tiles. width: [TILES] int64 masses, total their sum. low: the threshold. u: of one draw, or of
+    several that have all else in common, [draws, 1]."""
     goal = tl.minimum(goal_of(u, total), total - 1)
     running = tl.cumsum(width, 0)
-    tile = tl.sum((running <= goal).to(tl.int32), 0)
-    passed = goal - tl.sum(tl.where(running <= goal, width, 0), 0)
-    own = tl.sum(tl.where(tl.arange(0, width.shape[0]) == tile, width, 0), 0)
+    tile = along((running <= goal).to(tl.int32))
+    passed = goal - along(tl.where(running <= goal, width, 0))
+    own = along(tl.where(tl.arange(0, width.shape[0]) == tile, width, 0))
     return from_tile(logits, mask, vocabulary, tile, low, scale, passed, own)
 
 
@@ -108,6 +120,48 @@ def report(
 
 
 @jit
+def from_any(
+    logits: Arg, mask: Arg, vocabulary: Arg, tile_best: Arg, width: Arg, best: Arg, temperature: Arg, top_k: Arg,
+    top_p: Arg, min_p: Arg, low: Arg, scale: Arg, u: Arg, listed: Arg, tile_list: Arg, tokens: Arg, values: Arg,
+    LISTS: constexpr, TILES: constexpr, CHUNK: constexpr,
+) -> Arg:
+    """(token, key of the threshold, mass at or above it). listed: with top-k; else `low` is the threshold."""
+    if LISTS:
+        if listed:
+            chosen, low, total = from_list(
+                logits, mask, vocabulary, tile_best, best, temperature, top_k, top_p, min_p, scale, u, tile_list,
+                tokens, values, TILES, CHUNK,
+            )
+        else:
+            total = tl.sum(width, 0)
+            chosen = from_tiles(logits, mask, vocabulary, width, total, low, scale, u)
+    else:
+        total = tl.sum(width, 0)
+        chosen = from_tiles(logits, mask, vocabulary, width, total, low, scale, u)
+    return chosen, low, total
+
+
+@jit
+def leave(
+    i: Arg, chosen: Arg, best: Arg, raw: Arg, raw_logits: Arg, raw_row: Arg, token_out: Arg, logprob_out: Arg,
+    nan_out: Arg, error: Arg, vocabulary: Arg, blocks: Arg, BLOCKS: constexpr, RAW: constexpr, CHECKED: constexpr,
+) -> None:
+    """Effect: the results of draw i."""
+    code = chosen & 0
+    if CHECKED:
+        code = tl.load(error + i) | tl.where(best > float("-inf"), 0, 4)
+        chosen = tl.where(code == 0, chosen, -1)
+    tl.store(token_out + i, chosen)
+    if RAW:
+        own = raw_logits + tl.load(raw_row + i).to(tl.int64) * vocabulary
+        nan = report(own, raw + i * blocks * 3, chosen, blocks, logprob_out + i, BLOCKS)
+        tl.store(nan_out + i, nan)
+        code |= nan
+    if CHECKED:
+        tl.store(error + i, code)
+
+
+@jit
 def settle(
     logits: Arg, masks: Arg, row: Arg, mask: Arg, target: Arg, temperature: Arg, top_k: Arg, top_p: Arg, min_p: Arg,
     seed: Arg, position: Arg, flat: Arg, cut: Arg, kept: Arg, tile_best: Arg, tile_mass: Arg, tile_kept: Arg,
@@ -142,39 +196,20 @@ def settle(
     wanted = chosen
     if ((chosen < 0) | PROCESSED) & (best > float("-inf")):
         if (t == 0.0) | (best == float("inf")):
-            top = tl.min(tl.where(tile_top == best, tile, 2147483647), 0)
-            chosen = greedy(source, allow, vocabulary, top)
+            chosen = greedy(source, allow, vocabulary, tl.min(tl.where(tile_top == best, tile, 2147483647), 0))
             low = key_of(best)
         else:
             width = fixed(mass * mass_of(tile_top, best, scale))
             if FLAT:
                 left = tl.load(tile_kept + i * tiles + tile, mask=is_flat & (tile < tiles), other=0)
                 width = tl.where(is_flat, left, width)
-            if LISTS:
-                if listed:
-                    chosen, low, total = from_list(
-                        source, allow, vocabulary, tile_top, best, t, k, p, least, scale, u, tile_list + i * tiles,
-                        token_list + i * capacity, value_list + i * capacity, TILES, CHUNK,
-                    )
-                else:
-                    total = tl.sum(width, 0)
-                    chosen = from_tiles(source, allow, vocabulary, width, total, low, scale, u)
-            else:
-                total = tl.sum(width, 0)
-                chosen = from_tiles(source, allow, vocabulary, width, total, low, scale, u)
+            chosen, low, total = from_any(
+                source, allow, vocabulary, tile_top, width, best, t, k, p, least, low, scale, u, listed,
+                tile_list + i * tiles, token_list + i * capacity, value_list + i * capacity, LISTS, TILES, CHUNK,
+            )
     if PROCESSED:
         chosen = tl.where(wanted >= 0, wanted, chosen)
         tl.store(cut + i, low)
         tl.store(kept + i, total)
-    code = chosen & 0
-    if CHECKED:
-        code = tl.load(error + i) | tl.where(best > float("-inf"), 0, 4)
-        chosen = tl.where(code == 0, chosen, -1)
-    tl.store(token_out + i, chosen)
-    if RAW:
-        own = raw_logits + tl.load(raw_row + i).to(tl.int64) * vocabulary
-        nan = report(own, raw + i * blocks * 3, chosen, blocks, logprob_out + i, BLOCKS)
-        tl.store(nan_out + i, nan)
-        code |= nan
-    if CHECKED:
-        tl.store(error + i, code)
+    leave(i, chosen, best, raw, raw_logits, raw_row, token_out, logprob_out, nan_out, error, vocabulary, blocks, BLOCKS,
+          RAW, CHECKED)

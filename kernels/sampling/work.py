@@ -17,6 +17,8 @@ Tensor = torch.Tensor
 CHUNK = 1024
 # Of the sample of a flat draw, 1/8 each: 16 below the best in log-masses.
 BUCKETS = 128
+# Of the pass that ranks a list: without a bound the assembler settles at 80 and spills.
+LIST_REGISTERS = 128
 
 
 @dataclass(frozen=True, slots=True)

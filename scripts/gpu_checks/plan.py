@@ -11,8 +11,8 @@ import torch
 from espalier.kernels import change_table, plan_items
 from espalier.kernels.items import Cut
 from espalier.kernels.packed_step import PackedStep
-from espalier.kernels.paged import Score, Work
-from espalier.kernels.paged_attention import EXACT, FAST, attend
+from espalier.kernels.paged import Score, Step, Work
+from espalier.kernels.paged_attention import EXACT, FAST, attend, reference
 from tests.kernels.forests import Forest, Node
 
 Report = Callable[[str, bool, str], None]
@@ -74,6 +74,32 @@ def check_items(report: Report) -> None:
             report(f"plan, exact={exact}, window={window}", not wrong, f"{wrong} of 20 steps differ")
 
 
+def check_groups(report: Report) -> None:
+    """Query heads per KV head up to a wide tile's rows: the plan, and attention by it."""
+    buffer = PackedStep(rows=ROWS, tokens=TOKENS, changes=0, device=torch.device("cuda"))
+    for groups in (16, 24, 71, 128):
+        wrong, worst = 0, 0.0
+        cut = Cut(groups=groups, kv_heads=1, least=60, most=60)
+        for seed in range(4):
+            forest = random_forest(seed)
+            packed(forest, buffer)
+            step = buffer.step(forest.block_table("cuda"))
+            works = [Work.room(tokens=TOKENS, counts=(4000, 4000), q_heads=groups, head_dim=DIM,
+                               device=torch.device(device)) for device in ("cpu", "cuda")]
+            errors = [torch.zeros(1, dtype=torch.int32, device=device) for device in ("cpu", "cuda")]
+            plan_items.reference(step.rows.cpu(), step.segments.cpu(), cut, works[0], errors[0])
+            plan_items.on_device(step.rows, step.segments, cut, works[1], errors[1], checked=True)
+            wrong += not same(works[1], works[0]) or bool(errors[1])
+            q = torch.randn((TOKENS, groups, DIM), device="cuda").bfloat16()
+            k, v = (forest.pool(1, DIM, torch.bfloat16, "cuda") for _ in range(2))
+            score, used = Score(DIM**-0.5), forest.tokens
+            ours = attend(q, k, v, step, works[1], score, out=torch.full_like(q, torch.nan))[:used].double()
+            theirs = reference(q[:used], k, v, Step.of(forest.rows, forest.segments, step.block_table), score).double()
+            worst = max(worst, float(((ours - theirs).norm() / theirs.norm()).nan_to_num(1e9)))
+        report(f"{groups} query heads a KV head, planned on the device", not wrong and worst < 1e-2,
+               f"{wrong} of 4 plans differ, relative error {worst:.1e}")
+
+
 def differing(exact: bool) -> tuple[int, int]:
     """Captured once, replayed over other rows: how many of 19 steps have other bits than with a plan of the host."""
     tiles = EXACT if exact else FAST
@@ -125,4 +151,5 @@ def check_graph(report: Report) -> None:
 def run(report: Report) -> None:
     torch.manual_seed(0)
     check_items(report)
+    check_groups(report)
     check_graph(report)

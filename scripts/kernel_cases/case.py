@@ -8,9 +8,8 @@ from typing import Any
 class Case:
     """One compiled variant. types: Triton type of each argument that is no constant, by name ("*fp32", "i32", ...).
     Pointers and the arguments in `aligned` count as multiples of 16, as the launch finds them. wide: every load from
-    these pointers must be 16 bytes. wgmma: the machine code must use it. spills: bytes that may be spilled, where the
-    fastest variant measured does. later: under a Triton newer than the one measured, where that is more. serial: the
-    assembler may make each wgmma wait for the one before."""
+    these pointers must be 16 bytes. wgmma: the machine code must use it. serial: the assembler
+    may make each wgmma wait for the one before."""
 
     name: str
     kernel: Any
@@ -21,8 +20,6 @@ class Case:
     stages: int = 3
     wide: tuple[str, ...] = ()
     wgmma: bool = False
-    spills: int = 0
-    later: int = 0
     serial: bool = False
     options: dict[str, Any] = field(default_factory=dict)
 

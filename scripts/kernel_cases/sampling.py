@@ -2,7 +2,7 @@ from __future__ import annotations
 
 from espalier.kernels import next_row
 from espalier.kernels.sampling import bracket, check, edit, nucleus, scan, settle, top
-from espalier.kernels.sampling.work import BUCKETS, CHUNK, TUNED
+from espalier.kernels.sampling.work import BUCKETS, CHUNK, LIST_REGISTERS, TUNED
 
 from .case import Case, typed
 
@@ -43,7 +43,7 @@ def _cases() -> tuple[Case, ...]:
             f"top processed={processed}", top.top,
             _types(top.top, "fp32", lists, "*i32: chosen; *fp32: choice_out; i32: count"),
             {**SHAPE, "CHUNK": CHUNK, "PROCESSED": processed}, (*ALIGNED, "capacity"), warps=TUNED.list_warps,
-            later=0 if processed else 24,
+            options={"maxnreg": LIST_REGISTERS},
         ))
     cases.append(Case("check", check.check, _types(
         check.check, "fp32", "*i32: error safe; *fp32: safe_temperature; i32: n rows mask_rows"), {"CHUNK": CHUNK}))

@@ -37,6 +37,15 @@ def page(place: int, value: int) -> Callable[[Step], Step]:
     return change
 
 
+def segment(index: int, begin: int) -> Callable[[Step], Step]:
+    def change(step: Step) -> Step:
+        segments = step.segments.clone()
+        segments[index, 0] = begin
+        return replace(step, segments=segments)
+
+    return change
+
+
 def seat(step: Step) -> Step:
     q_slot = step.q_slot.clone()
     q_slot[-1] = 5000
@@ -48,7 +57,7 @@ FAULTS = [
     ("more tokens than there are", row(1, 2, 1 << 30), "a row"), ("a negative count", row(1, 2, -1), "a row"),
     ("longer than its pages", row(2, 3, 1 << 20), "a position"), ("negative length", row(2, 3, -5), "a position"),
     ("a page behind the pool", page(0, 1 << 24), "a page"), ("a negative page", page(12, -1), "a page"),
-    ("a token behind the end", seat, "a position"),
+    ("a token behind the end", seat, "a position"), ("a segment inside a page", segment(1, 33), "inside a page"),
 ]
 
 

@@ -45,7 +45,7 @@ def test_parking_gathers_the_last_pages() -> None:
     cache = last_pages(torch.bfloat16)
     host = park_pages.HostPages.allocate(cache, 2)
     pages = [cache.pages - 1, cache.pages - 3]
-    park_pages.park(cache, host, pages, [0, 1], None)
+    park_pages.park_on_cpu(cache, host, pages, [0, 1])
     staging = torch.zeros_like(host.data)
     park_pages._move(cache, staging, torch.tensor(pages, dtype=torch.int32), gather=True)
     assert torch.equal(staging, host.data)

@@ -123,7 +123,9 @@ def test_parts_stay_within_their_room() -> None:
     ([Row(0, 0, 1, 16, 0, 0, 0), Row(1, 2, 1, 16, 0, 0, 1)],
      [Segment(0, 16, 0, 1, -1, 0), Segment(0, 16, 1, 2, -1, 1)], "do not follow"),
     ([Row(0, 0, 1, 100, 0, 65, 0)], [Segment(0, 100, 0, 1, -1, 0)], "at most 64"),
+    ([Row(0, 0, 1, 20, 0, 0, 1)], [Segment(0, 9, 0, 1, -1, 0), Segment(9, 20, 0, 1, 0, 0)],
+     "segment 1 starts at slot 9, inside a page of 16"),
 ])
 def test_what_breaks_the_contract_is_refused(rows: list[Row], segments: list[Segment], message: str) -> None:
     with pytest.raises(KernelError, match=message):
-        plan(rows, segments, Cut(groups=1, kv_heads=1, least=1))
+        plan(rows, segments, Cut(groups=1, kv_heads=1, least=1, page=16))

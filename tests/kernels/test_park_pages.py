@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from espalier.kernels import park_pages
 from espalier.kernels.base import FLOATS, KernelError
 from espalier.kernels.layout import PagedCache
-from espalier.kernels.park_pages import HostPages, park, restore
+from espalier.kernels.park_pages import HostPages, park_on_cpu, restore_on_cpu
 
 from .helpers import bits_of, filled_cache
 
@@ -32,13 +32,13 @@ def test_what_comes_back_is_what_was_parked_wherever_it_goes(
 ) -> None:
     cache, places = pool(dtype), [place for _, place in moves]
     host = HostPages.allocate(cache, PLACES)
-    park(cache, host, [page for page, _ in moves], places, None).wait()
+    park_on_cpu(cache, host, [page for page, _ in moves], places).wait()
     other = filled_cache(pages=PAGES, kv_heads=2, page=4, head_dim=8, dtype=dtype, layers=2, seed=1)
     expected = [tensor.view(torch.uint8).clone() for tensor in other.tensors]
     for tensor, source in zip(expected, cache.tensors, strict=True):
         for (page, _), target in zip(moves, targets, strict=False):
             tensor[target] = source.view(torch.uint8)[page]
-    restore(other, host, places, targets[: len(moves)], None)
+    restore_on_cpu(other, host, places, targets[: len(moves)])
     assert bits_of(other) == [tensor.numpy().tobytes() for tensor in expected]
 
 
@@ -46,14 +46,14 @@ def test_what_comes_back_is_what_was_parked_wherever_it_goes(
 def test_the_staging_buffer_looks_as_parked_pages_do(dtype: torch.dtype) -> None:
     cache, pages = pool(dtype), [5, 0, 3]
     host = HostPages.allocate(cache, PLACES)
-    park(cache, host, pages, [0, 1, 2], None)
+    park_on_cpu(cache, host, pages, [0, 1, 2])
     staging = torch.zeros_like(host.data)
     park_pages._move(cache, staging, torch.tensor(pages, dtype=torch.int32), gather=True)
     assert torch.equal(staging[:3], host.data[:3])
     other = filled_cache(pages=PAGES, kv_heads=2, page=4, head_dim=8, dtype=dtype, layers=2, seed=1)
     park_pages._move(other, staging, torch.tensor(pages, dtype=torch.int32), gather=False)
     again = HostPages.allocate(other, PLACES)
-    park(other, again, pages, [0, 1, 2], None)
+    park_on_cpu(other, again, pages, [0, 1, 2])
     assert torch.equal(again.data[:3], host.data[:3])
 
 
@@ -68,4 +68,4 @@ def test_neighbouring_places_are_one_copy(places: list[int], runs: list[tuple[in
 def test_a_page_or_place_that_is_not_there_or_named_twice_is_refused(pages: list[int], places: list[int]) -> None:
     cache = pool(torch.float32)
     with pytest.raises(KernelError):
-        park(cache, HostPages.allocate(cache, PLACES), pages, places, None)
+        park_on_cpu(cache, HostPages.allocate(cache, PLACES), pages, places)

@@ -36,7 +36,7 @@ TREES = st.recursive(LEAVES, lambda below: st.builds(
     max_leaves=5)
 FORESTS = st.lists(TREES, min_size=1, max_size=3)
 CUTS = st.builds(
-    Cut, groups=st.sampled_from((1, 3, 4, 8)), kv_heads=st.sampled_from((1, 2, 8)),
+    Cut, groups=st.sampled_from((1, 3, 4, 8, 24, 64)), kv_heads=st.sampled_from((1, 2, 8)),
     least=st.sampled_from((1, 60, 400)), most=st.sampled_from((1, 60, 400)), wide=st.just(64),
     window=st.sampled_from((0, 0, 64, 600)), exact=st.booleans(), parts=st.sampled_from((1 << 16, 1 << 16, 90)),
     counts=st.sampled_from(((1 << 20, 1 << 20), (12, 30))))
@@ -79,6 +79,16 @@ def test_the_device_plans_what_plain_ints_plan(trees: list[Node], cut: Cut) -> N
     assert planned(*args, checked) == planned(*args, plan_items.reference)
 
 
+@pytest.mark.parametrize("groups", [1, 4, 8, 16, 24, 32, 64, 71, 128])
+def test_any_number_of_query_heads_that_a_wide_tile_holds_can_be_planned(groups: int) -> None:
+    forest = Forest.of([Node(64, (Node(17, tokens=5), Node(33))), Node(700, tokens=40)], 16)
+    args = forest.rows, forest.segments, Cut(groups=groups, kv_heads=1, least=10, most=30), forest.tokens + 5
+    code, _, narrow, wide = ours = planned(*args, checked)
+    assert ours == planned(*args, plan_items.reference)
+    assert (code, bool(narrow)) == (0, groups <= 16)
+    assert all((item[3] - item[2]) * groups <= 128 for item in wide)  # type: ignore[attr-defined]
+
+
 @settings(max_examples=5)
 @given(trees=FORESTS, cut=CUTS)
 def test_every_token_meets_every_visible_slot_once(trees: list[Node], cut: Cut) -> None:
@@ -119,9 +129,11 @@ def test_where_parts_have_no_room_nothing_is_planned() -> None:
     ([Row(0, 0, 1, 100, 0, 65, 0)], [Segment(0, 100, 0, 1, -1, 0)]),
     ([Row(0, 0, 1, 48, 0, 0, 1)], [Segment(0, 16, 0, 1, -1, 0), Segment(32, 48, 0, 1, 0, 0)]),
     ([Row(0, 0, 1, 16, 0, 0, 0)], [Segment(0, 16, 0, 1, 0, 0)]),
-], ids=["ends elsewhere", "a token between rows", "65 drafts", "a gap below the parent", "its own parent"])
+    ([Row(0, 0, 1, 20, 0, 0, 1)], [Segment(0, 9, 0, 1, -1, 0), Segment(9, 20, 0, 1, 0, 0)]),
+], ids=["ends elsewhere", "a token between rows", "65 drafts", "a gap below the parent", "its own parent",
+        "inside a page"])
 def test_what_is_no_forest_is_found_where_it_is_looked_for(rows: list[Row], segments: list[Segment]) -> None:
-    cut = Cut(groups=1, kv_heads=1, least=1)
+    cut = Cut(groups=1, kv_heads=1, least=1, page=16)
     for op in (checked, plan_items.reference):
         assert planned(rows, segments, cut, 3, op) == (FOREST, [0, 0, 0, 0], [], [])
 
@@ -131,7 +143,7 @@ def test_sizes_that_do_not_fit_together_are_refused() -> None:
     work, error = room(1)
     for changed, message in (
         ((rows[:, :7], segments, Cut(groups=1, kv_heads=1), work, error), "8 words"),
-        ((rows, segments, Cut(groups=17, kv_heads=1), work, error), "tiles hold 16"),
+        ((rows, segments, Cut(groups=129, kv_heads=1), work, error), "129 query heads share a KV head, .* 1 to 128"),
     ):
         with pytest.raises(KernelError, match=message):
             plan_items.on_device(*changed)
