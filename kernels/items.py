@@ -241,7 +241,7 @@ def _check(rows: Sequence[Row], segments: Sequence[Segment], cut: Cut) -> None:
             raise KernelError(f"segment {index} does not begin where its parent, which comes before it, ends")
         if segment.slot_begin % cut.page:
             raise KernelError(
-                f"segment {index} starts at slot {segment.slot_begin}, inside a page of {cut.page}: let the one above end"
+                f"segment {index} starts at slot {segment.slot_begin}, inside a page of {cut.page}: let that above end"
                 " where the page begins, and give each of those below a copy")
 
 

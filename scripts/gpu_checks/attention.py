@@ -68,16 +68,16 @@ def check_forests(report: Report, *, exact: bool, window: int) -> None:
     report(f"paged attention, exact={exact}, window={window}", worst < 1e-2, f"relative error {worst:.1e}")
 
 
-def check_fp8(report: Report, *, exact: bool) -> None:
+def check_fp8(report: Report, *, exact: bool, dim: int = DIM) -> None:
     draw = random.Random(3)
     forest = Forest.of([random_tree(draw, 3) for _ in range(3)], 16, 3)
-    q = queries(forest)
-    k, v = ((forest.pool(KV_HEADS, DIM, torch.float32, "cuda") * 40).to(torch.float8_e4m3fn) for _ in range(2))
+    q = queries(forest, dim)
+    k, v = ((forest.pool(KV_HEADS, dim, torch.float32, "cuda") * 40).to(torch.float8_e4m3fn) for _ in range(2))
     factors = [forest.pool(KV_HEADS, 1, torch.float32, "cuda")[..., 0].abs() / 40 for _ in range(2)]
-    score = Score(DIM**-0.5, k_scale=factors[0], v_scale=factors[1])
+    score = Score(dim**-0.5, k_scale=factors[0], v_scale=factors[1])
     expected = reference(q, k.float(), v.float(), stepped(forest, "cpu"), score)
     error = error_of(attended(forest, q, k, v, score, exact=exact, programs=300), expected)
-    report(f"paged attention, fp8, exact={exact}", error < 1e-2, f"relative error {error:.1e}")
+    report(f"paged attention, fp8, heads of {dim}, exact={exact}", error < 1e-2, f"relative error {error:.1e}")
 
 
 def check_drafts(report: Report, *, exact: bool) -> None:
@@ -117,5 +117,6 @@ def run(report: Report) -> None:
     check_overlap(report)
     check_forests(report, exact=False, window=200)
     check_fp8(report, exact=False)
+    check_fp8(report, exact=False, dim=256)
     check_drafts(report, exact=False)
     check_heads(report, exact=False, dims=(64, 80, 96, 256))

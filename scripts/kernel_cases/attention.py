@@ -3,7 +3,17 @@ from __future__ import annotations
 from typing import Any
 
 from espalier.kernels.merge_parts import _merge
-from espalier.kernels.paged_attention import CROWD, EXACT, FAST, FP8, FP8_LARGE, LARGE, Tile, _attend
+from espalier.kernels.paged_attention import (
+    CROWD,
+    EXACT,
+    EXACT_LARGE,
+    FAST,
+    FP8,
+    FP8_LARGE,
+    LARGE,
+    Tile,
+    _attend,
+)
 
 from .case import Case, typed
 
@@ -41,8 +51,8 @@ def _cases() -> tuple[Case, ...]:
         _case("exact crowd", EXACT.narrow_for(CROWD + 1, True), **exact),
         _case("exact whole", EXACT.narrow_for(CROWD + 1, False), **exact),
         _case("narrow, head of 256", LARGE.narrow, **large), _case("wide, head of 256", LARGE.wide, **large),
-        _case("exact narrow, head of 256", LARGE.narrow, **large, **exact),
-        _case("exact wide, head of 256", LARGE.wide, **large, **exact),
+        _case("exact narrow, head of 256", EXACT_LARGE.narrow, **large, **exact),
+        _case("exact wide, head of 256", EXACT_LARGE.wide, **large, **exact),
         _case("narrow, pairs of fp8, head of 256", FP8_LARGE.narrow, "i16", **large_pairs),
         _case("wide, pairs of fp8, head of 256", FP8_LARGE.wide, "i16", **large_pairs),
         _case("crowd", FAST.narrow_for(CROWD + 1, True)),

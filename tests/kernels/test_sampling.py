@@ -113,7 +113,7 @@ def test_a_large_vocabulary() -> None:
 @pytest.mark.parametrize("vocabulary", [33, 1000])
 def test_two_thousand_draws_are_the_references(vocabulary: int) -> None:
     """One row: a few of its draws by their launches, all of them by the functions of these, 256 at once."""
-    draws, few, temperature = 2048, 16, 0.8
+    draws, few, temperature = 2048, 64, 0.8
     logits, masks = case(vocabulary, 1, torch.float32)
     picks = picks_of(draws, row=0, mask=1, seed=2**63 + 9, position=np.arange(draws) * 2**31, temperature=temperature)
     theirs = sample.reference(logits, masks, picks).token
