@@ -14,11 +14,13 @@ are solved callees first, again whenever a callee became nearer.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numba import types
 
+from .arcs import Arcs, arrange
+from .assembly import build_tables
 from .columns import next_column
 from .context import (
     CONTEXT_TYPE,
@@ -35,17 +37,10 @@ from .errors import MissingByte, Unsatisfiable
 from .finishing import finish
 from .flat import (
     ACTION,
-    BYTE_HIGH,
-    BYTE_LOW,
-    CALL_ACTION,
-    CALL_TARGET,
-    CALLED,
     COUNTER,
     DISTINCT,
     MEMBERS,
     OWNER,
-    SOURCE,
-    TARGET,
 )
 from .gaps import GAP, bridge, has_gaps
 from .ir import CLOSE_KEY, NEXT_KEY, OPEN_KEY, Grammar
@@ -64,33 +59,15 @@ from .tables import (
     SURPLUS,
     Layout,
     Tables,
-    build_tables,
 )
 from .token_paths import solve_exactly
 from .trie import Trie
 
 _i8, _i44, _i4, _u1 = types.int64, types.int32[:, ::1], types.int32[::1], types.uint8[::1]
-_ROWS = Part()  # of _Rows, in an array of its own
+_ROWS = Part()  # of Arcs, in an array of its own
 _rows_of, _begins_of, _into_of, _arrives_of = _ROWS.array(_i44, 6), *(_ROWS.array(_i4) for _ in range(3))
 _calls_of, _calls_by_rule_of, _callers_of = _ROWS.array(_i44, 2), _ROWS.array(_i4), _ROWS.array(_i4)
 _called_of, _columns_of = _ROWS.array(_i4), _ROWS.array(_i4)
-
-
-class _Rows(NamedTuple):
-    """Byte edges and calls of all rules, and what is solved with them. rows: int32 [n, 6] (state, target, action, cost,
-    least byte or -1, rule that is called or -1); those of rule r are rows[begins[r]: begins[r + 1]];
-    into[arrives[s]: arrives[s + 1]] lead to state s. calls: int32 [n, 2] (its row, callee), by caller: calls of r are
-    calls[calls_of[r]: calls_of[r + 1]]. callers[called[r]: called[r + 1]]: the rules that call r. columns: of each."""
-
-    rows: Any
-    begins: Any
-    into: Any
-    arrives: Any
-    calls: Any
-    calls_of: Any
-    callers: Any
-    called: Any
-    columns: Any
 
 
 @inner(_i8(_i44, _i8, _i4, _i44, _i8, _i8, _i4, _i4))
@@ -119,7 +96,7 @@ def _may_return(kind, column, bounds, following):  # type: ignore[no-untyped-def
 
 @entry(types.void(CONTEXT_TYPE, CONTEXT_TYPE, _i8, _i4, _u1))
 def _solve(context, solving, rule, queue, waits):  # type: ignore[no-untyped-def]
-    """Fills the distances of one rule, column by column, going back from what became nearer. solving: of _Rows; queue:
+    """Fills the distances of one rule, column by column, going back from what became nearer. solving: of Arcs; queue:
     room for a ring of all states; waits: by state, 0."""
     states, rules, distance = states_of(context), rules_of(context), distance_of(context)
     rows, calls, calls_by_rule = _rows_of(solving), _calls_of(solving), _calls_by_rule_of(solving)
@@ -211,49 +188,15 @@ def _callees_first(calls, calls_of, start, order, stack, seen):  # type: ignore[
     return _i8(count)
 
 
-def _rows(layout: Layout, available: Any, held: Any, surplus: Any) -> _Rows:
-    """available: uint8 [256], bytes that are tokens of their own; held: others that longer tokens hold. surplus: by
-    rule, the price of NEXT_KEY beside its byte."""
-    flat, offsets = layout.flat, layout.starts
-    edges, calls = flat.edges, flat.calls
-    least, inside = (_least(some)[edges[:, BYTE_LOW]] for some in (available, held))
-    costs = np.where(least <= edges[:, BYTE_HIGH], 1, np.where(inside <= edges[:, BYTE_HIGH], GAP, FAR))
-    least = np.where(costs == GAP, inside, least)
-    costs = np.minimum(costs + np.where(edges[:, ACTION] == NEXT_KEY, surplus[edges[:, OWNER]], 0), FAR)
-    by_byte = np.stack([offsets[edges[:, OWNER]] + edges[:, SOURCE], offsets[edges[:, OWNER]] + edges[:, TARGET],
-                        edges[:, ACTION], costs, least, np.full(len(edges), -1)], axis=1)
-    by_call = np.stack([offsets[calls[:, OWNER]] + calls[:, SOURCE], offsets[calls[:, OWNER]] + calls[:, CALL_TARGET],
-                        calls[:, CALL_ACTION], np.full(len(calls), FAR), np.full(len(calls), -1), calls[:, CALLED]],
-                       axis=1)
-    rows = np.concatenate([by_byte, by_call])
-    order = np.argsort(-rows[:, 0], kind="stable")  # the last first: most edges lead to later states
-    order = order[np.argsort(np.concatenate([edges[:, OWNER], calls[:, OWNER]])[order], kind="stable")]
-    rows = rows[order]
-    place = np.empty(len(order), np.int64)
-    place[order] = np.arange(len(order))
-    into = np.argsort(rows[:, 1], kind="stable")
-    by_callee = np.argsort(calls[:, CALLED], kind="stable")
-    numbers = np.arange(len(layout.rules) + 1)
-    owners = np.sort(np.concatenate([edges[:, OWNER], calls[:, OWNER]]))
-    return _Rows(*(np.ascontiguousarray(array, np.int32) for array in (
-        rows, np.searchsorted(owners, numbers), into, np.searchsorted(rows[into, 1], np.arange(layout.states + 1)),
-        np.stack([place[len(edges):], calls[:, CALLED]], axis=1), np.searchsorted(calls[:, OWNER], numbers),
-        calls[by_callee, OWNER], np.searchsorted(calls[by_callee, CALLED], numbers), layout.column_counts)))
-
-
-def _least(some: Any) -> Any:
-    """[256] the least byte of some at or after each, 256 for none."""
-    ahead = np.where(some, np.arange(256), 256)
-    return np.minimum.accumulate(ahead[::-1])[::-1]
-
-
 def _fill(context: Context, tables: Tables, grammar: Grammar, layout: Layout, available: Any,
-          held: Any) -> tuple[int, _Rows, Any]:
+          held: Any) -> tuple[int, Arcs, Any]:
     """Solves all rules. Returns the start rule's cost, FAR when it cannot finish; the rows; the rules callees first."""
     tables.distance[:] = FAR
     for index in np.unique(layout.flat.edges[layout.flat.edges[:, ACTION] == NEXT_KEY, OWNER]).tolist():
         tables.rules[index, SURPLUS] = surplus(layout.rules[index].register, layout.flat.edges_of(index), available)
-    arrays, count = _rows(layout, available, held, tables.rules[:, SURPLUS]), len(layout.rules)
+    surpluses = np.ascontiguousarray(tables.rules[:, SURPLUS])
+    arrays = arrange(layout.flat, layout.starts, layout.column_counts, available, held, surpluses)
+    count = len(layout.rules)
     order, stack = np.empty(count, np.int32), np.empty(2 * (count + len(arrays.calls)) + 2, np.int32)
     _callees_first(arrays.calls, arrays.calls_of, grammar.start, order, stack, np.zeros(count, np.uint8))
     queue, waits = np.empty(layout.states, np.int32), np.zeros(layout.states, np.uint8)
@@ -266,7 +209,7 @@ def _fill(context: Context, tables: Tables, grammar: Grammar, layout: Layout, av
     return int(tables.distance[layout.bases[grammar.start]]), arrays, order
 
 
-def _solve_members(context: Context, tables: Tables, layout: Layout, arrays: _Rows, order: list[int], available: Any,
+def _solve_members(context: Context, tables: Tables, layout: Layout, arrays: Arcs, order: list[int], available: Any,
                    room: tuple[int, Any, Any]) -> None:
     """What _solve_all does, where some objects have their keys in any order: those are solved by member_costs.py."""
     problems = {index: _members_problem(tables, layout, arrays, index, available)
@@ -289,7 +232,7 @@ def _solve_members(context: Context, tables: Tables, layout: Layout, arrays: _Ro
         problem.finish()
 
 
-def _members_problem(tables: Tables, layout: Layout, arrays: _Rows, index: int, available: Any) -> MembersProblem:
+def _members_problem(tables: Tables, layout: Layout, arrays: Arcs, index: int, available: Any) -> MembersProblem:
     rule, columns, base = layout.rules[index], layout.columns[index], layout.bases[index]
     begin, end = arrays.begins[index: index + 2]
     edges = np.ascontiguousarray(arrays.rows[begin: end, :4]) - np.array([layout.offsets[index]] * 2 + [0, 0], np.int32)

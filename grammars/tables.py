@@ -24,10 +24,10 @@ from .arena import SETS, intern_pair
 from .context import CONTEXT_TYPE, distance_of, next_required_of, rules_of, sets_of, states_of
 from .errors import ConstraintTooLarge
 from .escapes import written_out
-from .flat import BYTE_HIGH, BYTE_LOW, COUNTER, DISTINCT, MEMBERS, ORDER, OWNER, PLAIN, SOURCE
+from .flat import COUNTER, DISTINCT, MEMBERS, ORDER, PLAIN
 from .ir import COUNT, KEY, NOTHING, OPEN_KEY, Counter, Grammar, Members, Order, Rule
 from .jit import inner
-from .member_keys import FREE_KEYS, KEYS_BEGIN, MemberKeys, member_keys
+from .member_keys import MemberKeys, member_keys
 from .verify import verify
 
 FAR = 1 << 30  # the distance of what cannot finish
@@ -191,96 +191,3 @@ def _columns(rule: Rule, low: int, plateau: int, high: int) -> int:
     if isinstance(rule.register, Order):
         return low + (3 if rule.register.distinct else 1)
     return MEETS + 1 if isinstance(rule.register, Members) else 1
-
-
-def _byte_classes(edges: Any) -> Any:
-    """[256] bytes that no edge of the grammar tells apart have one class."""
-    cuts = np.zeros(257, bool)
-    cuts[0] = True
-    cuts[edges[:, BYTE_LOW]] = True
-    cuts[edges[:, BYTE_HIGH] + 1] = True
-    return (np.cumsum(cuts[:256]) - 1).astype(np.uint8)
-
-
-def _next_required(required: tuple[bool, ...]) -> list[int]:
-    following = [len(required)] * (len(required) + 1)
-    for r in range(len(required) - 1, -1, -1):
-        following[r] = r if required[r] else following[r + 1]
-    return following
-
-
-def build_tables(layout: Layout, single: Any) -> Tables:
-    """The arrays, with every distance still FAR (distance.py fills them) and `first` still 0."""
-    flat = layout.flat
-    classes = _byte_classes(flat.edges)
-    states, calls = _states(layout)
-    go = np.full((layout.states, int(classes.max()) + 1), -1, np.int32)
-    rules = np.zeros((len(layout.rules), SURPLUS + 1), np.int32)
-    rules[:, [LOW, PLATEAU, HIGH]] = layout.bounds
-    rules[:, START] = layout.starts
-    following: list[int] = []
-    members: list[tuple[int, int, int, int]] = []
-    keys = layout.keys(single)
-    states[:, PART], states[:, REACH], states[:, REACH_END] = keys.parts, keys.begins[:-1], keys.begins[1:]
-    for index in np.flatnonzero(flat.kinds > COUNTER).tolist():
-        rule = layout.rules[index]
-        if isinstance(rule.register, Order):
-            rules[index, NEXT] = len(following)
-            rules[index, LISTED] = rule.register.least is not None
-            following += _next_required(rule.register.required)
-        rules[index, DECODED] = isinstance(rule.register, Order | Members) and rule.register.decoded
-        if isinstance(rule.register, Members):
-            _fill_members(rules[index], rule.register, keys.of_rule[index].tolist(), len(members))
-            members += [(FAR, int(required), FAR, -1) for required in rule.register.required]
-    edges = _fill_edges(go, layout, classes, rules)
-    return Tables(classes, go, states, rules, calls, edges,
-                  np.zeros((len(rules), go.shape[1]), np.uint8), np.full(max(layout.entries, 1), FAR, np.int32),
-                  np.array(following or [0], np.int32), single.copy(),
-                  np.array(members, np.int32).reshape(-1, 4), keys.reach)
-
-
-def _fill_members(row: Any, register: Members, keys: list[int], first: int) -> None:
-    """What is known of Members before any distance. keys: MemberKeys.of_rule."""
-    row[FIRST], row[SIZE], row[NEEDED] = first, len(register.required), sum(register.required)
-    row[LEAST], row[MOST] = register.least, -1 if register.most is None else register.most
-    row[KEYS_AT], row[HAS_FREE] = keys[KEYS_BEGIN], keys[FREE_KEYS]
-    row[DEMAND], row[FILLER] = register.demand, FAR
-
-
-def _states(layout: Layout) -> tuple[Any, Any]:
-    """The columns of states that follow from the rules, and the calls by the state that makes them."""
-    flat, offsets = layout.flat, layout.starts
-    states = np.zeros((layout.states, REACH_END + 1), np.int32)
-    owner = np.repeat(np.arange(len(offsets)), flat.states)
-    here = np.arange(layout.states)
-    states[:, RULE], states[:, KIND] = owner, flat.kinds[owner]
-    states[:, BASE] = layout.base_of[owner] + layout.column_counts[owner] * (here - offsets[owner])
-    states[offsets[flat.finals[:, 0]] + flat.finals[:, 1], FINAL] = 1
-    caller = offsets[flat.calls[:, OWNER]] + flat.calls[:, SOURCE]
-    order = np.argsort(caller, kind="stable")
-    states[:, CALLS] = np.searchsorted(caller[order], here)
-    states[:, CALLS_END] = np.searchsorted(caller[order], here, "right")
-    rule, _, callee, target, action = flat.calls[order].T
-    return states, np.stack([offsets[callee], offsets[rule] + target, action, callee], axis=1).astype(np.int32)
-
-
-def _fill_edges(go: Any, layout: Layout, classes: Any, rules: Any) -> Any:
-    """Enters the byte edges of all rules, class by class, and says in `rules` where those with an action lie.
-
-    Returns them: int32 [n, 4].
-    """
-    owner, source, low, high, target, action = layout.flat.edges.T
-    first = classes[low].astype(np.int64)
-    spread = classes[high] - first + 1  # how many classes an edge covers
-    edge = np.repeat(np.arange(len(first)), spread)
-    column = np.arange(len(edge)) - np.repeat(np.cumsum(spread) - spread, spread) + first[edge]
-    row, goal = (layout.starts[owner] + source)[edge], (layout.starts[owner] + target)[edge]
-    acts = (action != NOTHING)[edge]
-    if not acts.any():
-        go.reshape(-1)[row * go.shape[1] + column] = goal
-        return np.zeros((0, 4), np.int32)
-    go.reshape(-1)[row * go.shape[1] + column] = np.where(acts, -1 - np.cumsum(acts), goal)
-    acting = owner[edge][acts]
-    rules[:, EDGES] = np.searchsorted(acting, np.arange(len(rules)))
-    rules[:, EDGES_END] = np.searchsorted(acting, np.arange(len(rules)), "right")
-    return np.stack([row, goal, action[edge], column], axis=1)[acts].astype(np.int32)

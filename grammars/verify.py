@@ -3,9 +3,8 @@ sees it."""
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
+from numba import types
 
 from .errors import InvalidConstraint
 from .flat import (
@@ -25,9 +24,17 @@ from .flat import (
     flatten,
 )
 from .ir import CLOSE_KEY, COUNT, ESCAPED, IR_VERSION, KEY, MEET, NEXT_KEY, NOTHING, OPEN_KEY, WRITTEN, Grammar
+from .jit import entry, inner
 
 _EDGE_BYTES = 20
 _SYMBOLS = ESCAPED + 0x110000  # bytes, and escapes of characters
+_FAULTS = ("an edge is out of range", "an action does not fit the register", "two edges of a state overlap",
+           "an escape of half a pair", "a backslash beside escapes", "escapes with different actions",
+           "a call is out of range", "a call opens or closes a key", "a final state is out of range",
+           "it accepts the empty text")
+_RANGE, _ACTION, _OVERLAP, _HALF, _BESIDE, _DIFFERENT, _CALL, _KEYS, _FINAL, _EMPTY = range(len(_FAULTS))
+_UNSORTED = -2
+_i8, _i8s, _i88 = types.int64, types.int64[::1], types.int64[:, ::1]
 
 
 class BrokenGrammar(InvalidConstraint):
@@ -43,12 +50,16 @@ def verify(grammar: Grammar) -> Flat:
     for number, rule in enumerate(grammar.rules):
         if rule.states < 1 or len(rule.edges) % _EDGE_BYTES:
             _fail(grammar, number, "no states, or broken edges")
-    flat = flatten(grammar)
-    flat = _verify_edges(grammar, flat)
-    _verify_calls(grammar, flat)
-    _verify_actions(grammar, flat, flat.edges[:, OWNER], flat.edges[:, ACTION])
-    _verify_actions(grammar, flat, flat.calls[:, OWNER], flat.calls[:, CALL_ACTION])
-    _verify_empty(grammar, flat)
+    flat, blamed = flatten(grammar), np.zeros(1, np.int64)
+    fault = _broken_edge(flat.edges, flat.states, flat.kinds, flat.properties, blamed)
+    if fault == _UNSORTED:  # the compiler sorts its edges
+        columns = flat.edges[:, [BYTE_LOW, SOURCE, OWNER]].T
+        flat = flat._replace(edges=np.ascontiguousarray(flat.edges[np.lexsort(columns)]))
+        fault = _broken_edge(flat.edges, flat.states, flat.kinds, flat.properties, blamed)
+    if fault < 0:
+        fault = _broken_rest(flat.calls, flat.finals, flat.states, flat.kinds, flat.properties, grammar.start, blamed)
+    if fault >= 0:
+        _fail(grammar, int(blamed[0]), _FAULTS[fault])
     _verify_left_recursion(grammar, flat)
     return flat
 
@@ -58,73 +69,75 @@ def _fail(grammar: Grammar, number: int, message: str) -> None:
     raise BrokenGrammar(f"rule {number} ({rule.name}): {message}", where=rule.pointer)
 
 
-def _check(grammar: Grammar, owners: Any, wrong: Any, message: str) -> None:
-    """Refuses the first of these that is wrong."""
-    if wrong.any():
-        _fail(grammar, int(owners[np.argmax(wrong)]), message)
+@inner(types.boolean(_i8, _i8, _i8))
+def _fits(action, kind, properties):  # type: ignore[no-untyped-def]
+    """Whether a register of this kind (flat.py) knows the action."""
+    if action == COUNT:
+        return kind == COUNTER
+    if action in (WRITTEN, MEET):
+        return kind == MEMBERS
+    if action == NEXT_KEY:
+        return kind == DISTINCT
+    if action in (OPEN_KEY, CLOSE_KEY):
+        return kind > COUNTER
+    return action == NOTHING or (kind > COUNTER and KEY <= action < KEY + properties)
 
 
-def _outside(values: Any, limit: Any) -> Any:
-    return (values < 0) | (values >= limit)
+@entry(_i8(_i88, _i8s, _i8s, _i8s, _i8s))
+def _broken_edge(edges, states, kinds, properties, blamed):  # type: ignore[no-untyped-def]
+    """Which of _FAULTS the edges have, -1 for none, _UNSORTED when they do not ascend by rule, source and byte.
+    blamed[0]: the rule at fault."""
+    backslash = False  # whether the state has one, as a byte
+    for e in range(edges.shape[0]):
+        owner, low, high = edges[e, OWNER], edges[e, BYTE_LOW], edges[e, BYTE_HIGH]
+        count, source, target, action = states[owner], edges[e, SOURCE], edges[e, TARGET], edges[e, ACTION]
+        blamed[0] = owner
+        if not (0 <= source < count and 0 <= target < count and 0 <= low <= high):
+            return _i8(_RANGE)
+        if high >= (ESCAPED if low < ESCAPED else _SYMBOLS):
+            return _i8(_RANGE)
+        if not _fits(action, kinds[owner], properties[owner]):
+            return _i8(_ACTION)
+        if low >= ESCAPED and low - ESCAPED < 0xE000 and high - ESCAPED >= 0xD800:
+            return _i8(_HALF)
+        same = e > 0 and edges[e - 1, OWNER] == owner and edges[e - 1, SOURCE] == source
+        if e > 0 and edges[e - 1, OWNER] == owner and (
+                edges[e - 1, SOURCE] > source or (same and edges[e - 1, BYTE_LOW] > low)):
+            return _i8(_UNSORTED)
+        if same and edges[e - 1, BYTE_HIGH] >= low:
+            return _i8(_OVERLAP)
+        backslash = (backslash and same) or low <= 0x5C <= high
+        if low >= ESCAPED and backslash:
+            return _i8(_BESIDE)
+        if same and edges[e - 1, BYTE_LOW] >= ESCAPED and edges[e - 1, ACTION] != action:
+            return _i8(_DIFFERENT)
+    return _i8(-1)
 
 
-def _verify_edges(grammar: Grammar, flat: Flat) -> Flat:
-    """Gives the rules with their edges sorted."""
-    edges, owners = flat.edges, flat.edges[:, OWNER]
-    states, low, high = flat.states[owners], edges[:, BYTE_LOW], edges[:, BYTE_HIGH]
-    wrong = _outside(edges[:, SOURCE], states) | _outside(edges[:, TARGET], states) | (low < 0) | (low > high)
-    _check(grammar, owners, wrong | (high >= np.where(low < ESCAPED, ESCAPED, _SYMBOLS)), "an edge is out of range")
-    place = ((np.cumsum(flat.states) - flat.states)[owners] + edges[:, SOURCE]) * _SYMBOLS
-    first, last = place + low, place + high
-    escapes = low >= ESCAPED
-    if escapes.any():
-        _verify_escapes(grammar, edges, place, escapes)
-    if (first[1:] < first[:-1]).any():  # the compiler sorts its edges
-        order = np.argsort(first, kind="stable")
-        first, last, edges, owners = first[order], last[order], edges[order], owners[order]
-    _check(grammar, owners[1:], first[1:] <= last[:-1], "two edges of a state overlap")
-    finals = flat.finals
-    _check(grammar, finals[:, 0], _outside(finals[:, 1], flat.states[finals[:, 0]]), "a final state is out of range")
-    return flat._replace(edges=edges)
-
-
-def _verify_escapes(grammar: Grammar, edges: Any, place: Any, escapes: Any) -> None:
-    """place: ascends with the state; escapes: whether an edge is one."""
-    owners, low, high = edges[:, OWNER], edges[:, BYTE_LOW], edges[:, BYTE_HIGH]
-    code = low - ESCAPED
-    _check(grammar, owners, escapes & (code < 0xE000) & (high - ESCAPED >= 0xD800), "an escape of half a pair")
-    backslash = (low <= 0x5C) & (high >= 0x5C)
-    _check(grammar, owners, backslash & np.isin(place, place[escapes]), "a backslash beside escapes")
-    before, after = place[escapes] + code[escapes], edges[escapes][:, ACTION]
-    together = place[escapes][1:] == place[escapes][:-1]
-    wrong = (before[1:] < before[:-1]) | (together & (after[1:] != after[:-1]))
-    _check(grammar, owners[escapes][1:], wrong, "escapes out of order, or with different actions")
-
-
-def _verify_calls(grammar: Grammar, flat: Flat) -> None:
-    calls, owners = flat.calls, flat.calls[:, OWNER]
-    states, action = flat.states[owners], calls[:, CALL_ACTION]
-    wrong = _outside(calls[:, SOURCE], states) | _outside(calls[:, CALL_TARGET], states)
-    _check(grammar, owners, wrong | _outside(calls[:, CALLED], len(grammar.rules)), "a call is out of range")
-    _check(grammar, owners, np.isin(action, (OPEN_KEY, CLOSE_KEY, NEXT_KEY)), "a call opens or closes a key")
-
-
-def _verify_actions(grammar: Grammar, flat: Flat, owners: Any, actions: Any) -> None:
-    kinds = flat.kinds[owners]
-    orders = (actions == OPEN_KEY) | (actions == CLOSE_KEY) | (
-        (actions >= KEY) & (actions < KEY + flat.properties[owners]))
-    values = (actions == WRITTEN) | (actions == MEET)
-    fits = ((actions == NOTHING) | ((actions == COUNT) & (kinds == COUNTER)) | (orders & (kinds > COUNTER))
-            | (values & (kinds == MEMBERS)) | ((actions == NEXT_KEY) & (kinds == DISTINCT)))
-    _check(grammar, owners, ~fits, "an action does not fit the register")
-
-
-def _verify_empty(grammar: Grammar, flat: Flat) -> None:
-    """Only the start rule may accept the empty text. No rule is empty, so a call never is: state 0 decides."""
-    called = np.ones(len(grammar.rules), bool)
-    called[grammar.start] = (flat.calls[:, CALLED] == grammar.start).any()
-    owners = flat.finals[:, 0]
-    _check(grammar, owners, (flat.finals[:, 1] == 0) & called[owners], "it accepts the empty text")
+@entry(_i8(_i88, _i88, _i8s, _i8s, _i8s, _i8, _i8s))
+def _broken_rest(calls, finals, states, kinds, properties, start, blamed):  # type: ignore[no-untyped-def]
+    """Which of _FAULTS the calls and finals have, -1 for none. blamed[0]: the rule at fault."""
+    started = False  # whether the start rule is called
+    for c in range(calls.shape[0]):
+        owner, action = calls[c, OWNER], calls[c, CALL_ACTION]
+        blamed[0] = owner
+        if not (0 <= calls[c, SOURCE] < states[owner] and 0 <= calls[c, CALL_TARGET] < states[owner]
+                and 0 <= calls[c, CALLED] < states.size):
+            return _i8(_CALL)
+        if action in (OPEN_KEY, CLOSE_KEY, NEXT_KEY):
+            return _i8(_KEYS)
+        if not _fits(action, kinds[owner], properties[owner]):
+            return _i8(_ACTION)
+        started = started or calls[c, CALLED] == start
+    for f in range(finals.shape[0]):
+        owner, state = finals[f, 0], finals[f, 1]
+        blamed[0] = owner
+        if not 0 <= state < states[owner]:
+            return _i8(_FINAL)
+        # No rule is empty, so a call never is: state 0 decides.
+        if state == 0 and (owner != start or started):
+            return _i8(_EMPTY)
+    return _i8(-1)
 
 
 def _verify_left_recursion(grammar: Grammar, flat: Flat) -> None:

@@ -103,7 +103,6 @@ def test_equal_rows_of_a_rule_share_their_states():
     [(0, 0xFF, ESCAPED, 1, 0)],
     [(0, 0x5C, 0x5C, 1, 0), (0, ESCAPED + 0x41, ESCAPED + 0x41, 1, 0)],
     [(0, ESCAPED + 0x41, ESCAPED + 0x43, 1, 0), (0, ESCAPED + 0x43, ESCAPED + 0x44, 1, 0)],
-    [(0, ESCAPED + 0x43, ESCAPED + 0x43, 1, 0), (0, ESCAPED + 0x41, ESCAPED + 0x41, 1, 0)],
     [(0, ESCAPED + 0x41, ESCAPED + 0x41, 1, 0), (0, ESCAPED + 0x43, ESCAPED + 0x43, 1, COUNT)],
 ])
 def test_escapes_that_could_be_misread_are_refused(edges):
