@@ -20,6 +20,7 @@ import numpy as np
 from numba import types
 
 from .arcs import Arcs, arrange
+from .arena import Arena
 from .assembly import build_tables
 from .columns import next_column
 from .context import (
@@ -212,7 +213,10 @@ def _fill(context: Context, tables: Tables, grammar: Grammar, layout: Layout, av
 def _solve_members(context: Context, tables: Tables, layout: Layout, arrays: Arcs, order: list[int], available: Any,
                    room: tuple[int, Any, Any]) -> None:
     """What _solve_all does, where some objects have their keys in any order: those are solved by member_costs.py."""
-    problems = {index: _members_problem(tables, layout, arrays, index, available)
+    alone = Context()
+    alone.put(TABLES, tables)
+    Arena(alone, 2)
+    problems = {index: _members_problem(alone, tables, layout, arrays, index, available)
                 for index in np.flatnonzero(layout.flat.kinds == MEMBERS).tolist()}
     starts, dirty = [FAR] * len(order), set(order)
     while dirty:
@@ -232,7 +236,8 @@ def _solve_members(context: Context, tables: Tables, layout: Layout, arrays: Arc
         problem.finish()
 
 
-def _members_problem(tables: Tables, layout: Layout, arrays: Arcs, index: int, available: Any) -> MembersProblem:
+def _members_problem(context: Context, tables: Tables, layout: Layout, arrays: Arcs, index: int,
+                     available: Any) -> MembersProblem:
     rule, columns, base = layout.rules[index], layout.columns[index], layout.bases[index]
     begin, end = arrays.begins[index: index + 2]
     edges = np.ascontiguousarray(arrays.rows[begin: end, :4]) - np.array([layout.offsets[index]] * 2 + [0, 0], np.int32)
@@ -240,7 +245,7 @@ def _members_problem(tables: Tables, layout: Layout, arrays: Arcs, index: int, a
     states = int(layout.flat.states[index])
     distance = tables.distance[base: base + states * columns].reshape(states, columns)
     keys = layout.keys(available)
-    return MembersProblem(tables, rule, index, edges, places, distance, keys)
+    return MembersProblem(context, tables, rule, index, edges, places, distance, keys)
 
 
 def compile_tables(grammar: Grammar, layout: Layout, single: Any, wide: Sequence[bytes], trie: Trie,

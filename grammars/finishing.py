@@ -60,7 +60,7 @@ def finish(context: Context, tables: Tables, layout: Layout) -> None:
     """Completes tables whose distances are known, in place. context: holds them."""
     address, room = context.address, np.zeros(layout.states, np.uint8)
     _trim(address, layout.column_counts.astype(np.int32), room)
-    _mark_loops(tables)
+    _mark_loops(address, np.unique(tables.classes[list(PLAIN_BYTES)]))
     _fill_first(address)
     room[:] = 0
     _mark_tight(address, room, np.empty(layout.states, np.int32))
@@ -97,16 +97,23 @@ def _trim(context, columns, dead):  # type: ignore[no-untyped-def]
                 go[s, c] = -1
 
 
-def _mark_loops(tables: Tables) -> None:
-    """LOOP: states that every plain byte leads back to, so that whole subtrees of the vocabulary need no steps."""
-    block = tables.go[:, np.unique(tables.classes[list(PLAIN_BYTES)])]
-    here = np.arange(len(block))[:, None]
-    simple = (tables.states[:, FINAL] == 0) & (tables.states[:, CALLS] == tables.states[:, CALLS_END])
-    tables.states[simple & (block == here).all(axis=1), LOOP] = FREE_LOOP
-    counting = np.flatnonzero(simple & (block <= -2).all(axis=1) & (tables.states[:, KIND] == COUNTER))
-    edges = tables.edges[-2 - block[counting]]
-    back = (edges[:, :, 1] == counting[:, None]) & (edges[:, :, 2] == COUNT)
-    tables.states[counting[back.all(axis=1)], LOOP] = COUNT_LOOP
+@entry(types.void(CONTEXT_TYPE, _u1))
+def _mark_loops(context, plain):  # type: ignore[no-untyped-def]
+    """LOOP: states that every plain byte leads back to, so that whole subtrees of the vocabulary need no steps. plain:
+    classes of the plain bytes."""
+    go, states, edges = go_of(context), states_of(context), edges_of(context)
+    for s in range(states.shape[0]):
+        if states[s, FINAL] == 1 or states[s, CALLS] < states[s, CALLS_END]:
+            continue
+        free, counting = True, states[s, KIND] == COUNTER
+        for c in plain:
+            target = go[s, c]
+            free = free and target == s
+            counting = counting and target <= -2 and edges[-2 - target, 1] == s and edges[-2 - target, 2] == COUNT
+            if not (free or counting):
+                break
+        if free or counting:
+            states[s, LOOP] = FREE_LOOP if free else COUNT_LOOP
 
 
 @entry(types.void(CONTEXT_TYPE))

@@ -10,12 +10,11 @@ from typing import Any
 import numpy as np
 from numba import types
 
-from .arena import Arena
-from .context import TABLES, Context
+from .context import CONTEXT_TYPE, Context
 from .ir import CLOSE_KEY, KEY, MEET, NOTHING, OPEN_KEY, WRITTEN, Members, Rule
 from .jit import entry, inner
 from .member_keys import MemberKeys
-from .members import unwritten, within
+from .members import members_remaining, unwritten, within
 from .tables import (
     ALONE,
     BEHIND_KEY,
@@ -92,17 +91,22 @@ def _solve(edges, finals, distance):  # type: ignore[no-untyped-def]
                 changed |= _nearer(distance, source, _i8(OTHER), _i8(cost) + distance[target, HOME])
 
 
+@entry(types.void(CONTEXT_TYPE, _i8, _u1, _i44))
+def _fill_unwritten(context, offset, finals, distance):  # type: ignore[no-untyped-def]
+    """The column when nothing was written, of the rule whose states begin at `offset`."""
+    for s in range(finals.size):
+        distance[s, 0] = 0 if finals[s] == 1 else members_remaining(context, offset + s, _i8(0), _i8(0), _i8(0))
+
+
 class MembersProblem:
     """One rule's part of the fixed point. edges: [n, 4] (source, target, action, cost) of all its edges, calls behind
-    `call_places`, whose costs come with `solve`."""
+    `call_places`, whose costs come with `solve`. context: with these tables, and an arena."""
 
-    def __init__(self, tables: Tables, rule: Rule, index: int, edges: Any, call_places: Any, distance: Any,
-                 keys: MemberKeys) -> None:
+    def __init__(self, context: Context, tables: Tables, rule: Rule, index: int, edges: Any, call_places: Any,
+                 distance: Any, keys: MemberKeys) -> None:
         if not isinstance(rule.register, Members):
             raise TypeError("a rule without the register of Members")
-        self._context = Context()
-        self._context.put(TABLES, tables)
-        Arena(self._context, 2)
+        self._context = context
         self._all_members = tables.members
         self._rule = rule
         self._register = rule.register
@@ -132,7 +136,7 @@ class MembersProblem:
 
     def finish(self) -> None:
         """Fills the column of the distances when nothing was written."""
-        self._distance[:, 0] = [0 if final else self._from(state) for state, final in enumerate(self._finals)]
+        _fill_unwritten(self._context.address, self._offset, self._finals, self._distance)
 
     def _from(self, state: int) -> int:
         return int(unwritten(self._context.address, self._offset + state))
