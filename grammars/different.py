@@ -12,7 +12,7 @@ from .build import RuleBuilder, merged, quoted
 from .dfa import Dfa
 from .errors import ConstraintTooLarge
 from .ir import CLOSE_KEY, NEXT_KEY, NOTHING, OPEN_KEY, Order, Rule
-from .plan import Different, ListPlan
+from .plan import Different, ListPlan, Scalars
 
 if TYPE_CHECKING:
     from .emit import Emitter
@@ -28,26 +28,26 @@ class DifferentItems:
         self._builder = builder
         self._plan = plan
         self._layout = emitter.layout(depth)
-        self._whole = different.others is not None
+        self._whole = any(place.others is not None for place in different.places)
         self._spacing = emitter.spacing
         self._decoded = emitter.writing.spelling == "any"
-        self._body = self._item(emitter, different)
+        self._bodies = [self._item(emitter, place) for place in different.places]
+        size = max(len(body.edges) for body in self._bodies)
         most = plan.most
-        if most is not None and most == different.count and most * len(self._body.edges) > _COUNTED:
+        if most is not None and most == different.count and most * size > _COUNTED:
             most = None  # that they run out, the register knows
         self._most = most
-        self._cap = plan.least if most is None else most
-        if (self._cap + 1) * len(self._body.edges) > _MAX_COUNTED:
+        self._cap = max(plan.least, len(self._bodies) - 1) if most is None else most
+        if (self._cap + 1) * size > _MAX_COUNTED:
             raise ConstraintTooLarge(f"{self._cap} different items need more than {_MAX_COUNTED} states to count",
                                      keyword="uniqueItems", where=plan.pointer, fix="Use smaller bounds.")
 
-    @staticmethod
-    def _item(emitter: Emitter, different: Different) -> Dfa:
+    def _item(self, emitter: Emitter, place: Scalars) -> Dfa:
         """What is remembered of an item, as bytes."""
-        if different.others is None:
-            return emitter.text(different.text).dfa
-        strings = [] if different.text.empty else [quoted(emitter.text(different.text))]
-        return merged([different.others, *strings], emitter.meter)
+        if not self._whole:
+            return emitter.text(place.text).dfa
+        strings = [] if place.text.empty else [quoted(emitter.text(place.text))]
+        return merged([*([] if place.others is None else [place.others]), *strings], emitter.meter)
 
     def rule(self) -> Rule:
         builder = self._builder
@@ -59,10 +59,11 @@ class DifferentItems:
             if not self._whole:
                 inside = builder.state()
                 builder.edge(before[count], 0x22, 0x22, inside, NEXT_KEY)
-            numbers = builder.graft(self._body, inside)
+            body = self._bodies[min(count, len(self._bodies) - 1)]
+            numbers = builder.graft(body, inside)
             if count == 0:
                 self._begin(numbers, end)
-            self._follow([numbers[state] for state in self._body.finals], min(count + 1, self._cap), before, end)
+            self._follow([numbers[state] for state in body.finals], min(count + 1, self._cap), before, end)
         return builder.finish(Order((), True, self._decoded, self._plan.least))
 
     def _begin(self, numbers: list[int], end: int) -> None:
@@ -71,7 +72,7 @@ class DifferentItems:
         closes = self._plan.least == 0
         if self._whole and not inside:  # the bracket already begins an item
             opened = builder.text(0, b"[", action=OPEN_KEY)
-            for low, high, target in self._body.edges[0]:
+            for low, high, target in self._bodies[0].edges[0]:
                 builder.edge(opened, low, high, numbers[target])
             if closes:
                 builder.text(opened, b"]", end, CLOSE_KEY)

@@ -23,24 +23,29 @@ def surplus(register: Counter | Order | Members | None, edges: Any, available: A
     if not isinstance(register, Order) or not register.least:
         return 0
     arcs: dict[int, list[tuple[int, int]]] = {}
-    start, ends = 0, set[int]()
+    starts, ends = set[int](), set[int]()
     for _, source, low, high, target, action in edges.tolist():
         # An escape may spell what another text spells too.
         ways = sum(int(available[byte]) for byte in range(low, high + 1)
                    if byte != _BACKSLASH or not register.decoded)
         if action == NOTHING and ways:
             arcs.setdefault(source, []).append((target, ways))
-        elif action == OPEN_KEY:
-            start = target
-        elif action in (CLOSE_KEY, NEXT_KEY) and ways:
+        elif action in (OPEN_KEY, NEXT_KEY):
+            starts.add(target)
+        if action in (CLOSE_KEY, NEXT_KEY) and ways:
             ends.add(source)
+    return max((_further(start, arcs, ends, register.least) for start in starts), default=0)
+
+
+def _further(start: int, arcs: dict[int, list[tuple[int, int]]], ends: set[int], least: int) -> int:
+    """What surplus gives, for items that begin in one state."""
     here, found, cheapest = {start: 1}, 0, -1
     for length in range(_LONGEST):
         more = sum(ways for state, ways in here.items() if state in ends)
         if more and cheapest < 0:
             cheapest = length
         found += more
-        if found >= register.least:
+        if found >= least:
             return length - cheapest
         following: dict[int, int] = {}
         for state, ways in here.items():

@@ -56,12 +56,19 @@ class ItemMachine:
 
 
 @dataclass(frozen=True, slots=True)
-class Different:
-    """Values of which each may stand once in a list. text: the strings, as characters; others: numbers and words, as
-    bytes, None when all are strings. count: how many values there are, None for too many to run out of."""
+class Scalars:
+    """text: the strings, as characters; others: numbers and words, as bytes, None when all are strings."""
 
     text: Dfa
     others: Dfa | None
+
+
+@dataclass(frozen=True, slots=True)
+class Different:
+    """Values of which each may stand once in a list. places: by position, the last for all later ones. count: how many
+    values there are where all positions have the same, None for too many to run out of."""
+
+    places: tuple[Scalars, ...]
     count: int | None
 
 

@@ -40,7 +40,7 @@ class Planner:
         self._meter = meter
         self._plans: dict[tuple[Places, ...], ValuePlan] = {}
         self._lists: dict[Places, ListPlan] = {}
-        self._unique: list[tuple[ListPlan, Places]] = []
+        self._unique: list[tuple[ListPlan, list[Places]]] = []
         self._repeated: list[tuple[ListPlan, str]] = []
         self._texts: dict[tuple[object, ...], StringText | None] = {}
         self._objects: dict[Places, list[ObjectPlan]] = {}
@@ -65,8 +65,8 @@ class Planner:
             self._meter.time(plan.pointer)
             for leaf in leaves:
                 self._fill(plan, leaf)
-        for one, rest in self._unique:
-            keep_apart(one, rest, self._meaning, self._meter, self._writing)
+        for one, places in self._unique:
+            keep_apart(one, places, self._meaning, self._meter, self._writing)
         for one, pointer in self._repeated:
             have_equal_items(one, pointer)
         find_possible([plan for _, plan in self._queue])
@@ -143,7 +143,7 @@ class Planner:
             self.plan(rest, shape.pointer), shape.least_items, shape.most_items, unique,
         )
         if unique is not None:
-            self._unique.append((plan, rest))
+            self._unique.append((plan, [*(self._meaning.item(shape, i) for i in range(prefix)), rest]))
         if shape.repeated is not None:
             self._repeated.append((plan, shape.repeated))
         return plan

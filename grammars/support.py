@@ -36,8 +36,9 @@ ENFORCED = (
     Support(("prefixItems", "items", "minItems", "maxItems"), "assertion"),
     Support(("contains", "minContains", "maxContains"), "assertion"),
     Support(("uniqueItems",), "assertion",
-            "for scalars (a Pydantic `set[int]` too), and for items of at most 6 values; refused for lists and objects "
-            "among more than these, for scalars beside `prefixItems`, and beside `contains`"),
+            "for scalars (a Pydantic `set[int]` too; beside `prefixItems` where each place has as many values as the "
+            "list must have items), and for items of at most 6 values; refused for lists and objects among more than "
+            "these, and beside `contains`"),
     Support(("unevaluatedItems", "unevaluatedProperties"), "evaluated",
             "refused by name beside a union of more than 6 branches that evaluate something"),
     Support(("allOf", "anyOf"), "branch"),

@@ -7,6 +7,7 @@ values while they are written: they are refused.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from decimal import Decimal
 
 from .build import merged
@@ -17,7 +18,7 @@ from .keys import words_of
 from .keywords import refuse
 from .limits import Meter
 from .meaning import Meaning
-from .plan import Different, ItemMachine, ListPlan, ValuePlan
+from .plan import Different, ItemMachine, ListPlan, Scalars, ValuePlan
 from .shape import Places
 
 # A state for each set of written values.
@@ -28,9 +29,9 @@ _COUNTED = 64
 _MANY = 4_096
 
 
-def keep_apart(plan: ListPlan, rest: Places, meaning: Meaning, meter: Meter, writing: Writing) -> None:
-    """Make a list's items differ; rest: the schemas of its items behind the prefix. Cuts its length to what can differ.
-    Raises UnsupportedKeyword."""
+def keep_apart(plan: ListPlan, places: Sequence[Places], meaning: Meaning, meter: Meter, writing: Writing) -> None:
+    """Make a list's items differ; places: the schemas of its items by position, the last for all behind the prefix.
+    Cuts its length to what can differ. Raises UnsupportedKeyword."""
     pointer = plan.unique or plan.pointer
     values = _values(plan.rest)
     if values is not None and len(values) <= _FEW and not plan.prefix:
@@ -38,13 +39,13 @@ def keep_apart(plan: ListPlan, rest: Places, meaning: Meaning, meter: Meter, wri
         if not writing.strict:
             plan.machine = _machine(plan, [values])
         return
-    if not plan.prefix and _scalars_only(plan.rest):
-        _different(plan, rest, meaning, meter)
+    finite = _finite(plan) if plan.prefix else None
+    if finite is None and all(map(_scalars_only, (*plan.prefix, plan.rest))):
+        _different(plan, places, meaning, meter)
         return
     finite = _finite(plan)
     if finite is None:
-        raise refuse("uniqueItems", pointer,
-                     f"is enforced only for scalars without prefixItems, and for others of at most {_FEW} values")
+        raise refuse("uniqueItems", pointer, f"is enforced only for scalars, and for others of at most {_FEW} values")
     plan.machine = _machine(plan, finite)
 
 
@@ -59,19 +60,30 @@ def _scalars_only(plan: ValuePlan) -> bool:
     return not (plan.lists or plan.objects or any(isinstance(value, list | dict) for value in plan.values))
 
 
-def _different(plan: ListPlan, rest: Places, meaning: Meaning, meter: Meter) -> None:
-    text, others = minimise(meaning.texts(rest)), _others(plan.rest, meter)
-    if text.empty and others is None:
-        plan.most = 0
+def _different(plan: ListPlan, places: Sequence[Places], meaning: Meaning, meter: Meter) -> None:
+    found: list[Scalars] = []
+    counts: list[int | None] = []
+    for value, place in zip((*plan.prefix, plan.rest), places, strict=True):
+        text, others = minimise(meaning.texts(place)), _others(value, meter)
+        if text.empty and others is None:
+            plan.most = len(found) if plan.most is None else min(plan.most, len(found))
+            break
+        found.append(Scalars(text, others))
+        parts = [_count(part) for part in (text, others) if part is not None]
+        counts.append(None if None in parts else sum(part or 0 for part in parts))
+    if not found:
         plan.unique = None
         return
-    counts = [_count(part) for part in (text, others) if part is not None]
-    number = None if None in counts else sum(count or 0 for count in counts)
-    plan.different = Different(text, others, number)
-    if number is not None:
-        plan.most = number if plan.most is None else min(plan.most, number)
+    pointer = plan.unique or plan.pointer
+    if len(found) > 1 and any(count is not None and count < plan.least for count in counts):
+        raise refuse("uniqueItems", pointer, "is enforced beside prefixItems only where each place has as many values "
+                                             "as the list must have items")
+    plan.different = Different(tuple(found), counts[0] if len(found) == 1 else None)
+    if None not in counts:
+        most = len(found) - 1 + (counts[-1] or 0)
+        plan.most = most if plan.most is None else min(plan.most, most)
     elif plan.least > _MANY:
-        raise refuse("uniqueItems", plan.unique or plan.pointer, f"is not enforced beside minItems above {_MANY}")
+        raise refuse("uniqueItems", pointer, f"is not enforced beside minItems above {_MANY}")
 
 
 def _others(plan: ValuePlan, meter: Meter) -> Dfa | None:

@@ -67,6 +67,22 @@ def test_strings_are_compared_decoded_beside_numbers() -> None:
     assert not naive.accepts(r'["a",1,"\u0061"]')
 
 
+@pytest.mark.parametrize(("schema", "fit", "unfit"), [
+    ({"prefixItems": [INTEGER, {"type": "string"}], "items": False}, ["[]", "[1]", '[1,"1"]'], ['["1"]', '[1,"1",2]']),
+    ({"prefixItems": [INTEGER, INTEGER], "items": False, "minItems": 2}, ["[1,2]", "[-1,1]"], ["[1,1]", "[1]"]),
+    ({"prefixItems": [{"type": "boolean"}], "items": {"type": ["boolean", "integer"]}},
+     ["[true,false,1]", "[false,0]"], ["[true,true]", "[true,1,1]", "[1]"]),
+    ({"prefixItems": [{"type": "string"}], "items": {"type": "string", "maxLength": 2}},
+     ['["abc","ab","a"]'], ['["ab","ab"]', '["a","abc"]']),
+])
+def test_places_of_their_own_are_compared_with_all_others(schema: Any, fit: list[str], unfit: list[str]) -> None:
+    naive = Naive(compile_constraint(JsonSchema(json.dumps({**UNIQUE, **schema})), PATIENT))
+    for texts, verdict in ((fit, True), (unfit, False)):
+        for text in texts:
+            assert naive.accepts(text) == verdict, text
+            assert Draft202012Validator({**UNIQUE, **schema}).is_valid(json.loads(text)) == verdict, text
+
+
 @pytest.mark.parametrize(("items", "least", "enough"), [
     (DIGIT, 5, 4), ({"type": ["boolean", "null"]}, 4, 3), ({"enum": list(range(20))}, 21, 20),
     ({"anyOf": [DIGIT, {"enum": ["a", "b", "c", "d"]}]}, 9, 8)])
@@ -129,7 +145,8 @@ ITEMS = st.sampled_from([
     {"type": "string", "pattern": "^[ab]{0,2}$"}, {"type": ["string", "integer"], "minimum": 0},
 ])
 SMALL = st.integers(0, 4)
-SCHEMAS = st.fixed_dictionaries({"items": ITEMS}, optional={"minItems": SMALL, "maxItems": SMALL})
+SCHEMAS = st.fixed_dictionaries({"items": ITEMS}, optional={
+    "minItems": SMALL, "maxItems": SMALL, "prefixItems": st.lists(ITEMS, min_size=1, max_size=2)})
 SPELLINGS = st.sampled_from(["one", "any"])
 
 
