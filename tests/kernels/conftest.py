@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from types import FunctionType
 from typing import Any
 
+import pytest
 import torch
 
 if not torch.cuda.is_available():
@@ -40,3 +41,12 @@ def _once(patch: Callable[[FunctionType], Any]) -> Callable[[FunctionType], Any]
 
 if triton.knobs.runtime.interpret:
     interpreter._patch_lang = _once(interpreter._patch_lang)
+
+
+@pytest.fixture(autouse=True)
+def _one_thread() -> Iterator[None]:
+    """Tiles of 64 are no work for two: the second thread waits for the first by spinning."""
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)
+    yield
+    torch.set_num_threads(threads)
