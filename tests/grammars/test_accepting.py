@@ -63,7 +63,7 @@ def test_a_text_read_again_adds_nothing_to_the_arena():
             matcher.accept(byte)
         with pytest.raises(TokenRejected):
             matcher.accept(text[-1])
-        arena = matcher._explorer._arena.mark()
+        arena = matcher._explorer._space.arena.mark()
         assert before in (0, arena)
         before = arena
         for configuration in matcher._explorer._known:
