@@ -60,25 +60,26 @@ class Part:
     """
 
     def __init__(self, start: int = 0) -> None:
-        self._kinds: list[tuple[Any, int]] = []
+        self._kinds: list[tuple[Any, int, int]] = []  # dtype, axes, columns
         self.start = self.end = start
 
     def array(self, kind: Any, columns: int = 0) -> Any:
         """The accessor of the next array. columns: how many it has, where that is known to compiled code."""
         found = _accessor(kind, columns, self.end)
-        self._kinds.append((kind, columns))
+        self._kinds.append((np.dtype(str(kind.dtype)), kind.ndim, columns))
         self.end += _WIDTH
         return found
 
     def addresses(self, arrays: Sequence[Any]) -> list[int]:
         """What a context holds for these arrays. Raises ValueError for one that is not contiguous and of its kind."""
         numbers = []
-        for (kind, columns), array in zip(self._kinds, arrays, strict=True):
-            if array.dtype != np.dtype(str(kind.dtype)) or array.ndim != kind.ndim or not array.flags.c_contiguous or (
-                    columns and array.shape[1] != columns):
-                raise ValueError(f"a part of a context must be {kind} with {columns or 'any'} columns, not "
-                                 f"{array.dtype} {list(array.shape)}")
-            numbers += [array.ctypes.data, array.shape[0], array.shape[1] if array.ndim == 2 else 0]
+        for (dtype, axes, columns), array in zip(self._kinds, arrays, strict=True):
+            shape = array.shape
+            if array.dtype != dtype or len(shape) != axes or not array.flags.c_contiguous or (
+                    columns and shape[1] != columns):
+                raise ValueError(f"a part of a context must be {dtype} with {axes} axes and {columns or 'any'} columns "
+                                 f"in one piece, not {array.dtype} {list(shape)}")
+            numbers += [array.ctypes.data, shape[0], shape[1] if axes == 2 else 0]
         return numbers
 
 

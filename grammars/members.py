@@ -77,10 +77,10 @@ def wrote(context, keys, j):  # type: ignore[no-untyped-def]
 @inner(_i8(CONTEXT_TYPE, _i8, _i8, _i8, _i8, _i8))
 def write(context, state, register, action, key, exact):  # type: ignore[no-untyped-def]
     """The register after an action of a frame in `state`, or -1 when the action is blocked."""
-    members, rules = members_of(context), rules_of(context)
     if action in (NOTHING, OPEN_KEY, WRITTEN):
         return register
     sets, rule, keys = sets_of(context), states_of(context)[state, RULE], register & (LAX - 1)
+    members, row = members_of(context), rules_of(context)[rule]
     j, second = _i8(-1), _i8(_MET)
     if action == MEET:
         if sets[keys, MET] == 1:
@@ -98,8 +98,8 @@ def write(context, state, register, action, key, exact):  # type: ignore[no-unty
         second = key if key > 0 else -1 - j
     after = intern_pair(context, SETS, keys if keys > 0 else _i8(-1 - rule), second)
     if after > 0:
-        needed = j >= 0 and members[rules[rule, FIRST] + j, REQUIRED] == 1
-        sets[after, SPENT] = sets[keys, SPENT] + (members[rules[rule, FIRST] + j, COST] if needed else 0)
+        needed = j >= 0 and members[row[FIRST] + j, REQUIRED] == 1
+        sets[after, SPENT] = sets[keys, SPENT] + (members[row[FIRST] + j, COST] if needed else 0)
         sets[after, FOUND] = sets[keys, FOUND] + (1 if needed else 0)
         sets[after, AMOUNT] = sets[keys, AMOUNT] + (0 if action == MEET else 1)
         sets[after, MET] = 1 if action == MEET else sets[keys, MET]
@@ -110,8 +110,7 @@ def write(context, state, register, action, key, exact):  # type: ignore[no-unty
 @inner(_i8(CONTEXT_TYPE, _i8, _i8))
 def _slack(context, rule, keys):  # type: ignore[no-untyped-def]
     """How many properties that nothing asks for may still be written."""
-    rules, sets = rules_of(context), sets_of(context)
-    row, known = rules[rule], sets[keys]
+    row, known = rules_of(context)[rule], sets_of(context)[keys]
     if row[MOST] < 0:
         return _i8(_MANY)
     return _i8(row[MOST] - known[AMOUNT] - (row[NEEDED] - known[FOUND]) - (row[DEMAND] - row[DEMAND] * known[MET]))
@@ -120,21 +119,20 @@ def _slack(context, rule, keys):  # type: ignore[no-untyped-def]
 @inner(types.boolean(CONTEXT_TYPE, _i8, _i8))
 def _done(context, rule, keys):  # type: ignore[no-untyped-def]
     """Whether nothing is missing."""
-    rules, sets = rules_of(context), sets_of(context)
-    row, known = rules[rule], sets[keys]
+    row, known = rules_of(context)[rule], sets_of(context)[keys]
     return known[FOUND] == row[NEEDED] and known[AMOUNT] >= row[LEAST] and known[MET] >= row[DEMAND]
 
 
 @inner(_i8(CONTEXT_TYPE, _i8, _i8))
 def _demanded(context, rule, keys):  # type: ignore[no-untyped-def]
     """Bytes of a comma and the property that meets the demand; remembered with the set."""
-    rules, distance, states = rules_of(context), distance_of(context), states_of(context)
-    start, sets = _i8(rules_of(context)[rule, KEYS_AT]), sets_of(context)
+    row, sets = rules_of(context)[rule], sets_of(context)
+    start = _i8(row[KEYS_AT])
     if keys == 0:
-        return _i8(rules[rule, COMMA] + distance[states[start, BASE] + MEETS])
+        return _i8(row[COMMA] + distance_of(context)[states_of(context)[start, BASE] + MEETS])
     if sets[keys, NEXT_COST] < 0:
         sets[keys, NEXT_COST] = min(
-            _i8(_FAR), rules[rule, COMMA] + new_key(context, start, _i8(1), keys, _i8(MEETS)))
+            _i8(_FAR), row[COMMA] + new_key(context, start, _i8(1), keys, _i8(MEETS)))
     return _i8(sets[keys, NEXT_COST])
 
 
@@ -142,7 +140,8 @@ def _demanded(context, rule, keys):  # type: ignore[no-untyped-def]
 def _rest(context, rule, keys, spent, found, count, met, but):  # type: ignore[no-untyped-def]
     """Bytes of the properties that are missing, with their commas, once the set came to `spent`, `found`, `count` and
     `met`; but: a declared key that is written beside those of `keys`, -1 for none."""
-    row, members, at = rules_of(context)[rule], members_of(context), rules_of(context)[rule, FIRST]
+    row, members = rules_of(context)[rule], members_of(context)
+    at = row[FIRST]
     if row[OWED] >= _FAR:
         return _i8(_FAR)
     unmet = row[DEMAND] - row[DEMAND] * met
@@ -167,8 +166,7 @@ def _rest(context, rule, keys, spent, found, count, met, but):  # type: ignore[n
 
 @inner(_i8(CONTEXT_TYPE, _i8, _i8))
 def _rest_now(context, rule, keys):  # type: ignore[no-untyped-def]
-    sets = sets_of(context)
-    known = sets[keys]
+    known = sets_of(context)[keys]
     return _rest(context, rule, keys, _i8(known[SPENT]), _i8(known[FOUND]), _i8(known[AMOUNT]), _i8(known[MET]),
                  _i8(-1))
 
@@ -223,12 +221,11 @@ def within(context, state, keys, key, exact, loose):  # type: ignore[no-untyped-
 @inner(_i8(CONTEXT_TYPE, _i8, _i8))
 def _begin(context, rule, keys):  # type: ignore[no-untyped-def]
     """Bytes from the begin of the next key to the frame's end; remembered with the set."""
-    distance, states = distance_of(context), states_of(context)
     start, sets = _i8(rules_of(context)[rule, KEYS_AT]), sets_of(context)
     if start < 0:
         return _i8(_FAR)
     if keys == 0:
-        return _i8(distance[states[start, BASE]])
+        return _i8(distance_of(context)[states_of(context)[start, BASE]])
     if sets[keys, STARTS] < 0:
         sets[keys, STARTS] = within(context, start, keys, _i8(1), _i8(1), _i8(0))
     return _i8(sets[keys, STARTS])

@@ -17,6 +17,7 @@ from .columns import next_column
 from .context import (
     CONTEXT_TYPE,
     Context,
+    Part,
     byte_of,
     distance_of,
     next_required_of,
@@ -32,18 +33,23 @@ from .tables import BASE, FAR, KIND, LISTED, LOW, NEXT, START
 
 _i8, _u1, _i4, _i44, _i8s = types.int64, types.uint8[::1], types.int32[::1], types.int32[:, ::1], types.int64[::1]
 _FAR = FAR
+# The ways of all states, a context of their own: of trie.py, of distance.py, of _find_ways and of _to_a_byte.
+_WAYS = Part()
+_heads_of, _rows_of = _WAYS.array(_i4), _WAYS.array(_i44, 6)
+_begins_of, _columns_of, _nearest_of, _way_of, _after_of = (_WAYS.array(_i4) for _ in range(5))
+_frames_of, _place_of = _WAYS.array(_i44, 2), _WAYS.array(_i4)
 _DEEPEST = 24  # bytes of a token that is looked for along a way
 _SWEEPS = 4  # over the states of a rule; most lie before those that they lead to, so that one or two are enough
 _FRAMES = 8  # calls inside one another on the way of one token
 _ENDS = -2  # in `after`: the way ends with this edge
 
 
-@inner(types.void(CONTEXT_TYPE, _i44, _i8, _i8, _i4, _i4, _i4, _i8, _i8))
-def _find_ways(context, rows, first, last, nearest, way, after, rule, column):  # type: ignore[no-untyped-def]
+@inner(types.void(CONTEXT_TYPE, CONTEXT_TYPE, _i8, _i8, _i8, _i8))
+def _find_ways(context, ways, first, last, rule, column):  # type: ignore[no-untyped-def]
     """way[place of (state, column)]: a row of [first, last) on a shortest way, one of bytes where there is one. after:
     the column that it leads to."""
-    next_required = next_required_of(context)
-    states, bounds = states_of(context), rules_of(context)[rule]
+    rows, nearest, way, after = _rows_of(ways), _nearest_of(ways), _way_of(ways), _after_of(ways)
+    states, bounds, next_required = states_of(context), rules_of(context)[rule], next_required_of(context)
     kind, low = states[bounds[START], KIND], bounds[LOW]
     following = next_required[bounds[NEXT]: bounds[NEXT] + low + 1]
     for e in range(first, last):
@@ -77,12 +83,13 @@ def _child(byte, size, low, high, wanted):  # type: ignore[no-untyped-def]
     return _i8(low) if low < high and byte[low] == wanted else _i8(-1)
 
 
-@inner(types.boolean(CONTEXT_TYPE, _i44, _i4, _i4, _i44, _i4))
-def _to_a_byte(context, rows, way, after, frames, place):  # type: ignore[no-untyped-def]
+@inner(types.boolean(CONTEXT_TYPE, CONTEXT_TYPE))
+def _to_a_byte(context, ways):  # type: ignore[no-untyped-def]
     """Follows the way of `place` through calls and returns to the next byte; False when there is none.
 
     place: state, column, frames entered, tokens that these need after their return. frames: (state, column).
     """
+    rows, way, after, frames, place = _rows_of(ways), _way_of(ways), _after_of(ways), _frames_of(ways), _place_of(ways)
     states, rules, distance = states_of(context), rules_of(context), distance_of(context)
     while True:
         at = states[place[0], BASE] + place[1]
@@ -102,15 +109,16 @@ def _to_a_byte(context, rows, way, after, frames, place):  # type: ignore[no-unt
             return False
 
 
-@inner(_i8(CONTEXT_TYPE, _i4, _i44, _i4, _i4, _i44, _i4, _i8, _i8))
-def _along(context, heads, rows, way, after, frames, place, state, column):  # type: ignore[no-untyped-def]
+@inner(_i8(CONTEXT_TYPE, CONTEXT_TYPE, _i8, _i8))
+def _along(context, ways, state, column):  # type: ignore[no-untyped-def]
     """The fewest tokens from (state, column) home that begin with a token along its way; FAR when none lies there."""
     byte, size, token = byte_of(context), size_of(context), token_of(context)
-    states, distance = states_of(context), distance_of(context)
+    states, distance, heads, place = states_of(context), distance_of(context), _heads_of(ways), _place_of(ways)
+    rows, way, after = _rows_of(ways), _way_of(ways), _after_of(ways)
     place[0], place[1], place[2], place[3] = state, column, 0, 0
     best, low, high, first = _i8(_FAR), _i8(0), _i8(0), _i8(0)
     for depth in range(_DEEPEST):
-        if not _to_a_byte(context, rows, way, after, frames, place):
+        if not _to_a_byte(context, ways):
             break
         at = states[place[0], BASE] + place[1]
         e, there = way[at], after[at]
@@ -135,17 +143,18 @@ def _along(context, heads, rows, way, after, frames, place, state, column):  # t
     return best
 
 
-@inner(types.boolean(CONTEXT_TYPE, _i4, _i44, _i4, _i4, _i44, _i4, _i8, _i8, _i8))
-def _sweep(context, heads, rows, way, after, frames, place, start, end, column):  # type: ignore[no-untyped-def]
+@inner(types.boolean(CONTEXT_TYPE, CONTEXT_TYPE, _i8, _i8, _i8))
+def _sweep(context, ways, start, end, column):  # type: ignore[no-untyped-def]
     """Makes the distances of states [start, end) in one column count tokens, the last first; whether one changed."""
     states, rules, distance = states_of(context), rules_of(context), distance_of(context)
+    rows, way, after = _rows_of(ways), _way_of(ways), _after_of(ways)
     changed = False
     for state in range(end - 1, start - 1, -1):
         at = states[state, BASE] + column
         e = way[at]
         if e < 0:
             continue
-        best = _along(context, heads, rows, way, after, frames, place, _i8(state), column)
+        best = _along(context, ways, _i8(state), column)
         if rows[e, 4] < 0:
             callee = distance[states[rules[rows[e, 5], START], BASE]]
             best = min(best, _i8(callee) + distance[states[rows[e, 1], BASE] + after[at]])
@@ -155,10 +164,11 @@ def _sweep(context, heads, rows, way, after, frames, place, start, end, column):
     return changed
 
 
-@entry(types.void(CONTEXT_TYPE, _i4, _i44, _i4, _i4, _i4, _i4, _i4, _i44, _i4, _i4))
-def _shorten(context, heads, rows, begins, columns, nearest, way, after, frames, place, order):  # type: ignore[no-untyped-def]
-    """All rules in `order`; their columns as distance.py solves them. nearest: a copy of the distances in bytes."""
+@entry(types.void(CONTEXT_TYPE, CONTEXT_TYPE, _i4))
+def _shorten(context, ways, order):  # type: ignore[no-untyped-def]
+    """All rules in `order`; their columns as distance.py solves them. nearest, of `ways`: the distances in bytes."""
     states, rules = states_of(context), rules_of(context)
+    begins, columns, nearest = _begins_of(ways), _columns_of(ways), _nearest_of(ways)
     for rule in order:
         start = _i8(rules[rule, START])
         end = _i8(rules[rule + 1, START]) if rule + 1 < rules.shape[0] else _i8(states.shape[0])
@@ -170,10 +180,9 @@ def _shorten(context, heads, rows, begins, columns, nearest, way, after, frames,
             column = columns[rule] - 1 - k
             if kind == DISTINCT and k < 2:
                 column = rules[rule, LOW] + 1 + k
-            _find_ways(context, rows, _i8(begins[rule]), _i8(begins[rule + 1]), nearest, way, after, _i8(rule),
-                       _i8(column))
+            _find_ways(context, ways, _i8(begins[rule]), _i8(begins[rule + 1]), _i8(rule), _i8(column))
             for _ in range(_SWEEPS):
-                if not _sweep(context, heads, rows, way, after, frames, place, start, end, _i8(column)):
+                if not _sweep(context, ways, start, end, _i8(column)):
                     break
 
 
@@ -181,5 +190,7 @@ def shorten(context: Context, rows: Any, begins: Any, columns: Any, order: Any, 
     """Makes solved distances count tokens, in place. context: holds the tables, of which `distance` is one, and the
     trie. rows, begins, columns: as distance.py has them. order: all rules, callees first. heads: of trie.py."""
     way, after = (np.full(len(distance), -1, np.int32) for _ in range(2))
-    _shorten(context.address, heads, rows, begins, columns, distance.copy(), way, after,
-             np.zeros((_FRAMES, 2), np.int32), np.zeros(4, np.int32), order)
+    ways = Context(_WAYS.end)
+    ways.put(_WAYS, (heads, rows, begins, columns, distance.copy(), way, after, np.zeros((_FRAMES, 2), np.int32),
+                     np.zeros(4, np.int32)))
+    _shorten(context.address, ways.address, order)
