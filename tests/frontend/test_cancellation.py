@@ -3,6 +3,7 @@
 import asyncio
 import signal
 import threading
+from collections.abc import Iterator
 
 import pytest
 
@@ -43,6 +44,15 @@ def test_cancelling_arun_releases_all_branches_before_it_returns(script: Script,
     asyncio.run(main())
 
 
+@pytest.fixture
+def interruptible() -> Iterator[None]:
+    """A process that a shell started in the background ignores SIGINT; here it does not."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
+@pytest.mark.usefixtures("interruptible")
 @pytest.mark.parametrize("program", [plain, on_loop], ids=["plain", "async"])
 def test_an_interrupt_of_a_batch_releases_all_branches(script: Script, program: esp.Function) -> None:
     never = Gate()
