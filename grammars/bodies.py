@@ -210,12 +210,14 @@ class Bodies:
             return self._body(state)
 
     def _find_over(self, state: int, below: int) -> Body | None:
-        """The body of a state whose frame may return to one in the state `below`."""
-        states = self._tables.states
-        if below < 0 or states[below, FINAL] or states[below, CALLS] < states[below, CALLS_END]:
-            return None
+        """The body of a state whose frame may return to one in the state `below`, or is the first."""
+        states, after = self._tables.states, np.zeros(256, np.uint8)
+        if below >= 0:
+            if states[below, FINAL] or states[below, CALLS] < states[below, CALLS_END]:
+                return None
+            after |= (self._tables.go[below] != -1)[self._tables.classes]
         with self._store.room.lock:
-            return self._shared(state, (self._tables.go[below] != -1)[self._tables.classes].astype(np.uint8))
+            return self._shared(state, after)
 
     def _body(self, start: int) -> Body | None:
         """The whole body of a state."""

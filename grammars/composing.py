@@ -261,6 +261,8 @@ def _walk_exits(context, exits, limit, exact):  # type: ignore[no-untyped-def]
 def _read_body(context, body, numbers, cut, found, exits, limit, exact):  # type: ignore[no-untyped-def]
     thread, report, words, row = threads_of(context)[0], report_of(context), words_of(context), row_of(context)
     register, below, twin = _i8(thread[REG]), costs_of(context)[thread[NODE]], twin_of(context)
+    if thread[NODE] == 0 and states_of(context)[thread[STATE], FINAL] == 1:
+        report[LOOKED] = max(report[LOOKED], _i8(1))  # there is no frame to return to
     for w in range(row.size):
         row[w] = 0
     worst = _lay(context, body, numbers, register, limit - below)

@@ -8,6 +8,7 @@ from .build import RuleBuilder
 from .components import components
 from .copies import calls_of, copy_small_rules, deterministic
 from .corners import Corners, bypass_nullable
+from .counted import Repetitions
 from .dfa import Dfa
 from .effort import Effort, TooMuchWork
 from .errors import ConstraintTooLarge, InvalidConstraint
@@ -90,18 +91,26 @@ class _Compiler:
     # Rules
 
     def _grammar(self, automata: dict[int, Dfa]) -> Grammar:
-        numbers = {rule: i for i, rule in enumerate(automata)}
+        repetitions = Repetitions(len(self._network.rules), self._meter)
+        automata = {rule: repetitions.rewritten(dfa) for rule, dfa in automata.items()}
         root = automata[self._root]
-        rules = [self._rule(rule, dfa, numbers) for rule, dfa in automata.items()]
+        numbers = {rule: i for i, rule in enumerate(automata)}
+        numbers.update({len(self._network.rules) + k: len(automata) + k for k in range(len(repetitions))})
+        rules = [self._rule(rule, dfa, numbers, repetitions) for rule, dfa in automata.items()]
+        production = self._network.rules[self._root]
+        rules += repetitions.rules(production.name, production.where)
         if not self._empty:
             return Grammar(tuple(rules), 0)
-        whole = self._rule(self._root, _with_empty(root), numbers)
+        whole = self._rule(self._root, _with_empty(root), numbers, repetitions)
         if any(self._root in calls_of(dfa) for dfa in automata.values()):
             return Grammar((*rules, whole), len(rules))
         return Grammar((whole, *rules[1:]), 0)
 
-    def _rule(self, rule: int, dfa: Dfa, numbers: dict[int, int]) -> Rule:
+    def _rule(self, rule: int, dfa: Dfa, numbers: dict[int, int], repetitions: Repetitions) -> Rule:
         production = self._network.rules[rule]
+        alone = repetitions.alone(dfa)
+        if alone is not None:
+            return repetitions.rule(alone, production.name, production.where)
         builder = RuleBuilder(production.name, production.where, self._meter)
         for _ in range(len(dfa.edges) - 1):
             builder.state()
