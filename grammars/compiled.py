@@ -11,6 +11,7 @@ import numpy as np
 
 from .configuration import UNFORCED, Configuration, Explorer, Limits, Plan
 from .distance import compile_tables
+from .effort import collector_paused
 from .errors import BudgetTooSmall, InvalidConstraint
 from .explain import place
 from .forcing import forced_tokens
@@ -52,9 +53,10 @@ class CompiledGrammar:
         self.notes = grammar.notes
         self._check_specials()
         self._limits = Limits() if limits is None else limits
-        self._layout = Layout(grammar, self._limits.states, self._limits.distances)
-        self.tables = compile_tables(grammar, self._layout, vocabulary.single, vocabulary.wide, vocabulary.trie,
-                                     vocabulary.heads)
+        with collector_paused():
+            self._layout = Layout(grammar, self._limits.states, self._limits.distances, vocabulary.single)
+            self.tables = compile_tables(grammar, self._layout, vocabulary.single, vocabulary.wide, vocabulary.trie,
+                                         vocabulary.heads)
         self._gaps = bool(vocabulary.wide) and has_gaps(self.tables)
         distinct = self.tables.rules[self.tables.states[self._layout.offsets, KIND] >= DISTINCT]
         self._widest = int(distinct[:, WIDEST].max(initial=0))

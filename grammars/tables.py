@@ -2,8 +2,8 @@
 
 Columns. A rule's register has many values but few behaviours; distances are kept per *column*:
     no register     one column
-    Counter         register r is column min(r, m) + max(0, r - P): between the minimum m and the plateau's end
-                    P = max(m, maximum - states) no bound is felt, because a shortest way home repeats no state
+    Counter         register r is column min(r, m) + max(0, r - P): between the minimum m and the plateau's end P no
+                    bound is felt, because no shortest way home counts as often (_bounds)
     Order           register r <= n is column r; r > n (n + the number of a set of free keys) is column n
     Order.distinct  also column n + 1: no free key may begin any more; n + 2: the way to the next free key's begin
     Members         whatever the register (members.py makes the distance of these):
@@ -24,11 +24,12 @@ from .arena import SETS, intern_pair
 from .context import CONTEXT_TYPE, distance_of, next_required_of, rules_of, sets_of, states_of
 from .errors import ConstraintTooLarge
 from .escapes import written_out
-from .flat import COUNTER, DISTINCT, MEMBERS, ORDER, PLAIN
+from .flat import COUNTER, DISTINCT, MEMBERS, ORDER, PLAIN, Flat
 from .ir import COUNT, KEY, NOTHING, OPEN_KEY, Counter, Grammar, Members, Order, Rule
 from .jit import inner
 from .member_keys import MemberKeys, member_keys
 from .verify import verify
+from .ways_home import longest_way_home
 
 FAR = 1 << 30  # the distance of what cannot finish
 
@@ -55,6 +56,8 @@ ALONE, WAY, HOME, FREE, OTHER, MEETS = 1, 2, 3, 4, 5, 6  # columns of the distan
 # columns of `calls`
 CALLEE, BACK, ON_RETURN, CALLED_RULE = 0, 1, 2, 3
 
+# Distances of a counter from which on a look at its ways home is the cheaper: it takes longer than so many.
+_LOOK_FROM = 4_000
 _i8 = types.int64
 
 
@@ -146,14 +149,15 @@ def returns(context, state, register):  # type: ignore[no-untyped-def]
 class Layout:
     """Where each rule's states and columns lie in the flat arrays. flat: the rules, escapes written out. `entries`: how
     many distances there are. offsets, bases, columns: by rule, as lists; starts, base_of, column_counts: as arrays.
+    single: uint8 [256], 1 for bytes that are tokens of their own.
 
     Raises BrokenGrammar for a grammar that the engine would misread, ConstraintTooLarge past the limits.
     """
 
-    def __init__(self, grammar: Grammar, max_states: int, max_entries: int) -> None:
+    def __init__(self, grammar: Grammar, max_states: int, max_entries: int, single: Any) -> None:
         self.flat = written_out(verify(grammar))
         self.rules = grammar.rules
-        self.bounds = [_bounds(rule) for rule in grammar.rules]
+        self.bounds = [_bounds(rule, self.flat, index, single) for index, rule in enumerate(grammar.rules)]
         counts = [_columns(rule, *bounds) for rule, bounds in zip(grammar.rules, self.bounds, strict=True)]
         columns = np.array(counts, np.int64)
         ends, base_ends = np.cumsum(self.flat.states), np.cumsum(self.flat.states * columns)
@@ -177,12 +181,21 @@ class Layout:
         return self._keys[known]
 
 
-def _bounds(rule: Rule) -> tuple[int, int, int]:
-    """(LOW, PLATEAU, HIGH) of a rule; HIGH is -1 without an upper bound."""
-    if isinstance(rule.register, Counter):
-        low, high = rule.register.minimum, rule.register.maximum
-        return (low, FAR, -1) if high is None else (low, max(low, high - rule.states), high)
-    return (len(rule.register.required) if isinstance(rule.register, Order) else 0), 0, 0
+def _bounds(rule: Rule, flat: Flat, index: int, single: Any) -> tuple[int, int, int]:
+    """(LOW, PLATEAU, HIGH) of a rule; HIGH is -1 without an upper bound.
+
+    A shortest way home repeats no state, and has no more counts than bytes: from a register that many below HIGH, all
+    of them are open.
+    """
+    if not isinstance(rule.register, Counter):
+        return (len(rule.register.required) if isinstance(rule.register, Order) else 0), 0, 0
+    low, high = rule.register.minimum, rule.register.maximum
+    if high is None:
+        return low, FAR, -1
+    counts = rule.states
+    if min(counts, high - low) * int(flat.states[index]) > _LOOK_FROM and not rule.calls:
+        counts = min(counts, longest_way_home(flat, index, single, counts))
+    return low, max(low, high - counts), high
 
 
 def _columns(rule: Rule, low: int, plateau: int, high: int) -> int:

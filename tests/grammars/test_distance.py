@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from espalier.grammars import token_paths
+from espalier.grammars import strings, tables, token_paths
 from espalier.grammars.compile import compile_constraint
 from espalier.grammars.constraint import Choices, JsonSchema, Regex
 from espalier.grammars.errors import MissingByte, Unsatisfiable
+from espalier.grammars.flat import COUNTER
 from espalier.grammars.ir import CLOSE_KEY, COUNT, KEY, OPEN_KEY, Call, Counter, Grammar, Order
 from espalier.grammars.vocabulary import Vocabulary
 
@@ -126,6 +129,43 @@ def test_every_register_value_knows_its_distance(low, high):
         assert matcher.allows(0) == (high is None or written < high)
         matcher.accept(0)
     assert len(compiled.tables.distance) <= 3 * (low + 8)
+
+
+PATTERNS = st.lists(st.sampled_from(["a", "[abc]", "(ab|c)", "(a|bc){2,9}", "[^a]", "(bca)?", "b*", "c+", "é"]),
+                    min_size=1, max_size=4).map("".join)
+
+
+@settings(max_examples=40, deadline=None)
+@given(PATTERNS, st.integers(0, 9), st.integers(5, 60), st.sampled_from(["one", "any"]), st.booleans())
+def test_counters_share_columns_only_where_no_distance_differs(pattern, low, more, spelling, search):
+    schema = {"type": "string", "pattern": pattern if search else f"^{pattern}$", "minLength": low,
+              "maxLength": low + more}
+    constraint = JsonSchema(json.dumps(schema), order="any", spelling=spelling)
+    vocabulary = Vocabulary([*(bytes([b]) for b in range(256)), b"ab", b"abc", b'c"', b"aa", b""], special=(),
+                            stop=(260,), encode=lambda text: list(text.encode()))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(strings, "_GLADLY", 0)  # else lengths are states
+        try:
+            grammar = compile_constraint(constraint)
+        except Unsatisfiable:
+            assume(False)
+        patch.setattr(tables, "_LOOK_FROM", -1)
+        few = bind(grammar, vocabulary)
+        patch.setattr(tables, "_LOOK_FROM", 1 << 60)
+        many = bind(grammar, vocabulary)
+    assert len(few.tables.distance) <= len(many.tables.distance)
+    for index, one in enumerate(grammar.rules):
+        top = one.register.maximum if isinstance(one.register, Counter) else None
+        assert all((_distances(few, index, r) == _distances(many, index, r)).all() for r in range((top or 0) + 1))
+
+
+def _distances(compiled, rule, register):
+    """Of all states of a rule, with that register."""
+    layout = compiled._layout
+    low, plateau, _ = layout.bounds[rule]
+    column = min(register, low) + max(0, register - plateau) if layout.flat.kinds[rule] == COUNTER else 0
+    base, count, width = layout.bases[rule], int(layout.flat.states[rule]), layout.columns[rule]
+    return compiled.tables.distance[base: base + count * width].reshape(count, width)[:, column]
 
 
 def test_a_large_maximum_does_not_cost_a_mask_for_every_length():
