@@ -79,12 +79,14 @@ def bind_grammars(words: Words, size: int, config: EngineConfig) -> Constraints:
     from ..grammars.compiled import CompiledGrammar
     from ..grammars.ir import Grammar
     from ..grammars.rows import MaskTable
+    from ..grammars.standard import prepare_bodies
     from ..grammars.vocabulary import Vocabulary
 
     vocabulary = Vocabulary(
         words.token_bytes, special=words.special_ids, stop=words.stop_ids, encode=words.encode, size=size,
         specials=named_specials(words),
     )
+    prepare_bodies(vocabulary)
     table = MaskTable(size, config.mask_bytes)
     decoder = msgspec.msgpack.Decoder(Grammar)
     return Constraints(

@@ -25,6 +25,7 @@ from espalier.grammars.library import Library
 from espalier.grammars.matcher import Matcher as Walker
 from espalier.grammars.matcher import TokenRejected, rows_of
 from espalier.grammars.rows import MaskTable
+from espalier.grammars.standard import prepare_bodies
 from espalier.grammars.vocabulary import Vocabulary
 
 
@@ -63,6 +64,7 @@ class Engine(EngineBase):  # type: ignore[misc]
         """tok: the harness's TokData."""
         self.vocabulary = Vocabulary(tok.tokens, special=tok.special, stop=(tok.eos,), encode=tok.encode,
                                      size=tok.vocab_size)
+        prepare_bodies(self.vocabulary)
         self.table = MaskTable(self.vocabulary.size)
         self.library = Library()
 

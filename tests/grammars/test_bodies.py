@@ -9,6 +9,7 @@ import pytest
 from espalier.grammars.bodies import BodyStore
 from espalier.grammars.compile import compile_constraint
 from espalier.grammars.constraint import JsonSchema
+from espalier.grammars.standard import prepare_bodies
 from espalier.grammars.vocabulary import Vocabulary
 
 from .drawn import small_vocabulary
@@ -24,11 +25,15 @@ SCHEMAS = [
 ]
 
 
-def without_bodies(vocabulary: Vocabulary) -> Vocabulary:
+def with_bodies(vocabulary: Vocabulary, **options: int) -> Vocabulary:
     twin = Vocabulary.__new__(Vocabulary)
     twin.__dict__.update(vocabulary.__dict__)
-    twin.bodies = BodyStore(vocabulary.trie, vocabulary.spelled, vocabulary.words, worth=1 << 40)
+    twin.bodies = BodyStore(vocabulary.trie, vocabulary.spelled, vocabulary.words, **options)
     return twin
+
+
+def without_bodies(vocabulary: Vocabulary) -> Vocabulary:
+    return with_bodies(vocabulary, worth=1 << 40)
 
 
 @pytest.mark.parametrize(("schema", "value"), SCHEMAS)
@@ -115,3 +120,20 @@ def test_masks_along_a_counted_text_are_those_of_its_length(least, most, monkeyp
         if length < most:
             one.accept(vocabulary.tokens.index(b"a"))
             other.accept(vocabulary.tokens.index(b"a"))
+
+
+@pytest.mark.parametrize(("order", "spelling"), [("schema", "one"), ("any", "one"), ("any", "any")])
+def test_strings_and_keys_need_no_body_but_those_made_with_the_vocabulary(smollm2, order, spelling, monkeypatch):
+    vocabulary = with_bodies(smollm2)
+    prepare_bodies(vocabulary)
+    made = []
+    monkeypatch.setattr(vocabulary.bodies, "put", lambda code, rows: made.append(rows))
+    schema = {"properties": {"b": {"type": "string"}, "c": {"minLength": 1, "maxLength": 400}}}
+    grammar = compile_constraint(JsonSchema(json.dumps(schema), order=order, spelling=spelling))
+    ready, plain = bind(grammar, vocabulary), bind(grammar, without_bodies(smollm2))
+    one, other = ready.matcher(forcing=False), plain.matcher(forcing=False)
+    for token in smollm2.encode('{"b":"bees, honey","c":"é","dare":["x",{"y":"z"}]}'):
+        assert allowed(ready, one) == allowed(plain, other)
+        one.accept(token)
+        other.accept(token)
+    assert made == []
