@@ -1,7 +1,7 @@
 """The rule of a list whose items differ: the register remembers them as it does the free keys of an object.
 
-An item that is a string is remembered from quote to quote. Others are remembered whole: a number ends where the comma
-or the bracket comes. Where their number matters, states count the items.
+An item that is a string is remembered from quote to quote. Where others are among them, all are remembered whole: a
+number ends where the comma or the bracket comes. Where their number matters, states count the items.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from .build import RuleBuilder, merged, quoted
 from .dfa import Dfa
 from .errors import ConstraintTooLarge
 from .ir import CLOSE_KEY, NEXT_KEY, NOTHING, OPEN_KEY, Order, Rule
-from .plan import Different, ListPlan, Scalars
+from .plan import Comparable, Different, ListPlan
 
 if TYPE_CHECKING:
     from .emit import Emitter
@@ -27,8 +27,9 @@ class DifferentItems:
                  depth: int) -> None:
         self._builder = builder
         self._plan = plan
+        self._inside = depth + 1 if emitter.spacing == "indented" else 0
         self._layout = emitter.layout(depth)
-        self._whole = any(place.others is not None for place in different.places)
+        self._whole = any(place.others or place.nested for place in different.places)
         self._spacing = emitter.spacing
         self._decoded = emitter.writing.spelling == "any"
         self._bodies = [self._item(emitter, place) for place in different.places]
@@ -42,12 +43,16 @@ class DifferentItems:
             raise ConstraintTooLarge(f"{self._cap} different items need more than {_MAX_COUNTED} states to count",
                                      keyword="uniqueItems", where=plan.pointer, fix="Use smaller bounds.")
 
-    def _item(self, emitter: Emitter, place: Scalars) -> Dfa:
+    def _item(self, emitter: Emitter, place: Comparable) -> Dfa:
         """What is remembered of an item, as bytes."""
         if not self._whole:
             return emitter.text(place.text).dfa
-        strings = [] if place.text.empty else [quoted(emitter.text(place.text))]
-        return merged([*([] if place.others is None else [place.others]), *strings], emitter.meter)
+        parts = [] if place.text.empty else [quoted(emitter.text(place.text))]
+        if place.others is not None:
+            parts.append(place.others)
+        if place.nested is not None:
+            parts.append(place.nested(self._inside))
+        return merged(parts, emitter.meter)
 
     def rule(self) -> Rule:
         builder = self._builder

@@ -174,17 +174,19 @@ class Meaning:
 
     def texts(self, places: Places) -> Dfa:
         """The strings that fit the schemas at these places, as characters."""
-        found: list[Dfa] = []
-        for shape in self.shapes(places):
-            if "string" not in shape.kinds:
-                continue
-            if shape.values is not None:
-                words = [v for v in shape.values if isinstance(v, str) and self.fits(shape, v)]
-                found.append(literals([[*map(ord, word)] for word in words], self.meter))
-                continue
-            text = intersect([ANY_CHARACTERS, *self.text_shapes(shape)], self.meter)
-            found.append(bounded(text, shape.least_length, shape.most_length, self.meter))
+        found = [self.texts_at(leaf) for leaf in self.leaves(places)]
         return combine(found, any, self.meter) if found else NOTHING
+
+    def texts_at(self, leaf: Places) -> Dfa:
+        """The strings of one alternative, as characters."""
+        shape = self.shape(leaf)
+        if "string" not in shape.kinds:
+            return NOTHING
+        if shape.values is not None:
+            words = [v for v in shape.values if isinstance(v, str) and self.fits(shape, v)]
+            return literals([[*map(ord, word)] for word in words], self.meter)
+        text = intersect([ANY_CHARACTERS, *self.text_shapes(shape)], self.meter)
+        return bounded(text, shape.least_length, shape.most_length, self.meter)
 
     # Values
 

@@ -6,6 +6,7 @@ least fixpoint; what has none is absent where it is optional, and a refusal wher
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from .dfa import Dfa
@@ -56,11 +57,14 @@ class ItemMachine:
 
 
 @dataclass(frozen=True, slots=True)
-class Scalars:
-    """text: the strings, as characters; others: numbers and words, as bytes, None when all are strings."""
+class Comparable:
+    """Values that are equal when their texts are. text: the strings, as characters; others: numbers and words, as
+    bytes, None when there are none; nested: lists and objects, as bytes, by the levels of indentation around them, None
+    when there are none."""
 
     text: Dfa
     others: Dfa | None
+    nested: Callable[[int], Dfa] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,15 +72,15 @@ class Different:
     """Values of which each may stand once in a list. places: by position, the last for all later ones. count: how many
     values there are where all positions have the same, None for too many to run out of."""
 
-    places: tuple[Scalars, ...]
+    places: tuple[Comparable, ...]
     count: int | None
 
 
 @dataclass(slots=True, eq=False)
 class ListPlan:
     """prefix: the first items; rest: the others. most None: without end. unique: the pointer of uniqueItems.
-    different: with unique, when the items are scalars. machine: where position alone does not say what may stand next;
-    then it says everything."""
+    different: with unique, when the texts of items are compared. machine: where position alone does not say what may
+    stand next; then it says everything."""
 
     pointer: str
     prefix: list[ValuePlan]

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from . import charset
+from .canonical import Canonical
 from .constraint import Writing
 from .dfa import Dfa, complement, intersect, literals, longest, minimise
 from .document import pointer_of
@@ -40,7 +41,7 @@ class Planner:
         self._meter = meter
         self._plans: dict[tuple[Places, ...], ValuePlan] = {}
         self._lists: dict[Places, ListPlan] = {}
-        self._unique: list[tuple[ListPlan, list[Places]]] = []
+        self._unique: list[tuple[ListPlan, str]] = []
         self._repeated: list[tuple[ListPlan, str]] = []
         self._texts: dict[tuple[object, ...], StringText | None] = {}
         self._objects: dict[Places, list[ObjectPlan]] = {}
@@ -65,13 +66,18 @@ class Planner:
             self._meter.time(plan.pointer)
             for leaf in leaves:
                 self._fill(plan, leaf)
-        for one, places in self._unique:
-            keep_apart(one, places, self._meaning, self._meter, self._writing)
-        for one, pointer in self._repeated:
-            have_equal_items(one, pointer)
+        self._compare_items()
         find_possible([plan for _, plan in self._queue])
         if not root.possible:
             raise unsatisfiable(root)
+
+    def _compare_items(self) -> None:
+        """Lists whose items differ, those inside others first: what these may be depends on them."""
+        for one, pointer in self._repeated:
+            have_equal_items(one, pointer)
+        leaves = {id(plan): found for found, plan in self._queue}
+        for one, pointer in reversed(self._unique):
+            keep_apart(one, Canonical(leaves, self._meaning, self._meter, self._writing, pointer), self._writing)
 
     # One value
 
@@ -136,14 +142,13 @@ class Planner:
                                   lambda places: self.plan(places, shape.pointer))
             return ListPlan(shape.pointer, [], self.plan((), shape.pointer), shape.least_items, shape.most_items,
                             machine=counter.machine())
-        rest = self._meaning.item(shape, prefix)
         plan = ListPlan(
             shape.pointer,
             [self.plan(self._meaning.item(shape, i), shape.pointer) for i in range(prefix)],
-            self.plan(rest, shape.pointer), shape.least_items, shape.most_items, unique,
+            self.plan(self._meaning.item(shape, prefix), shape.pointer), shape.least_items, shape.most_items, unique,
         )
         if unique is not None:
-            self._unique.append((plan, [*(self._meaning.item(shape, i) for i in range(prefix)), rest]))
+            self._unique.append((plan, unique))
         if shape.repeated is not None:
             self._repeated.append((plan, shape.repeated))
         return plan

@@ -1,25 +1,21 @@
 """uniqueItems: which lists of different items can be written exactly.
 
-A few values are told apart by states, one for each set of those written. Scalars are remembered as they are written,
-like the free keys of an object; so each number has one spelling there. Lists and objects would have to be compared as
-values while they are written: they are refused.
+A few values are told apart by states, one for each set of those written. Others are remembered as they are written,
+like the free keys of an object; so each number has one spelling there, and lists and objects are written in the one way
+that canonical.py finds for them, or refused.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from decimal import Decimal
+from functools import partial
 
-from .build import merged
+from .canonical import Canonical, scalars
 from .constraint import Writing
-from .dfa import NOTHING, Dfa, Edge, intersect, literals, longest, minimise, trim
-from .json_text import JsonValue, identity, spell
+from .dfa import Dfa, longest
+from .json_text import JsonValue, identity
 from .keys import words_of
 from .keywords import refuse
-from .limits import Meter
-from .meaning import Meaning
-from .plan import Different, ItemMachine, ListPlan, Scalars, ValuePlan
-from .shape import Places
+from .plan import Comparable, Different, ItemMachine, ListPlan, ValuePlan
 
 # A state for each set of written values.
 _FEW = 6
@@ -29,10 +25,8 @@ _COUNTED = 64
 _MANY = 4_096
 
 
-def keep_apart(plan: ListPlan, places: Sequence[Places], meaning: Meaning, meter: Meter, writing: Writing) -> None:
-    """Make a list's items differ; places: the schemas of its items by position, the last for all behind the prefix.
-    Cuts its length to what can differ. Raises UnsupportedKeyword."""
-    pointer = plan.unique or plan.pointer
+def keep_apart(plan: ListPlan, canonical: Canonical, writing: Writing) -> None:
+    """Make a list's items differ. Cuts its length to what can differ. Raises UnsupportedKeyword."""
     values = _values(plan.rest)
     if values is not None and len(values) <= _FEW and not plan.prefix:
         plan.most = len(values) if plan.most is None else min(plan.most, len(values))
@@ -40,13 +34,10 @@ def keep_apart(plan: ListPlan, places: Sequence[Places], meaning: Meaning, meter
             plan.machine = _machine(plan, [values])
         return
     finite = _finite(plan) if plan.prefix else None
-    if finite is None and all(map(_scalars_only, (*plan.prefix, plan.rest))):
-        _different(plan, places, meaning, meter)
-        return
-    finite = _finite(plan)
     if finite is None:
-        raise refuse("uniqueItems", pointer, f"is enforced only for scalars, and for others of at most {_FEW} values")
-    plan.machine = _machine(plan, finite)
+        _different(plan, canonical)
+    else:
+        plan.machine = _machine(plan, finite)
 
 
 def _values(plan: ValuePlan) -> list[JsonValue] | None:
@@ -56,21 +47,20 @@ def _values(plan: ValuePlan) -> list[JsonValue] | None:
     return [*plan.values, *plan.words]
 
 
-def _scalars_only(plan: ValuePlan) -> bool:
-    return not (plan.lists or plan.objects or any(isinstance(value, list | dict) for value in plan.values))
-
-
-def _different(plan: ListPlan, places: Sequence[Places], meaning: Meaning, meter: Meter) -> None:
-    found: list[Scalars] = []
+def _different(plan: ListPlan, canonical: Canonical) -> None:
+    found: list[Comparable] = []
     counts: list[int | None] = []
-    for value, place in zip((*plan.prefix, plan.rest), places, strict=True):
-        text, others = minimise(meaning.texts(place)), _others(value, meter)
-        if text.empty and others is None:
+    for value in (*plan.prefix, plan.rest):
+        text, others = canonical.strings(value), scalars(value, canonical.meter)
+        nested = canonical.nested(value, 0)
+        parts = [part for part in (text, others, nested) if part is not None and not part.empty]
+        if not parts:
             plan.most = len(found) if plan.most is None else min(plan.most, len(found))
             break
-        found.append(Scalars(text, others))
-        parts = [_count(part) for part in (text, others) if part is not None]
-        counts.append(None if None in parts else sum(part or 0 for part in parts))
+        deeper = None if nested.empty else partial(canonical.nested, value)
+        found.append(Comparable(text, others, deeper))
+        each = [_count(part) for part in parts]
+        counts.append(None if None in each else sum(count or 0 for count in each))
     if not found:
         plan.unique = None
         return
@@ -84,40 +74,6 @@ def _different(plan: ListPlan, places: Sequence[Places], meaning: Meaning, meter
         plan.most = most if plan.most is None else min(plan.most, most)
     elif plan.least > _MANY:
         raise refuse("uniqueItems", pointer, f"is not enforced beside minItems above {_MANY}")
-
-
-def _others(plan: ValuePlan, meter: Meter) -> Dfa | None:
-    """The numbers and words in their one spelling, as bytes; None when there are none."""
-    words = [spell(value, "compact") for value in (*plan.words, *plan.values)
-             if value is None or isinstance(value, bool)]
-    words += [_digits(value) for value in plan.values
-              if isinstance(value, int | Decimal) and not isinstance(value, bool)]
-    parts = [intersect([numbers.limited(meter), _one_spelling()], meter) for numbers in plan.numbers]
-    if words:
-        parts.append(literals([word.encode() for word in words], meter))
-    found = minimise(trim(merged(parts, meter))) if parts else NOTHING
-    return None if found.empty else found
-
-
-def _digits(value: int | Decimal) -> str:
-    """A number without exponent, and without zeros at the end of a fraction."""
-    text = format(Decimal(value), "f")
-    return text.rstrip("0").rstrip(".") if "." in text else text
-
-
-def _one_spelling() -> Dfa:
-    """Numbers without exponent, and without zeros at the end of a fraction."""
-    sign, zero, whole, point, fraction, zeros = range(6)
-    rows: dict[int, list[Edge]] = {
-        sign: [(0x2D, 0x2D, 6), (0x30, 0x30, zero), (0x31, 0x39, whole)],
-        zero: [(0x2E, 0x2E, point)],
-        whole: [(0x2E, 0x2E, point), (0x30, 0x39, whole)],
-        point: [(0x30, 0x30, zeros), (0x31, 0x39, fraction)],
-        fraction: [(0x30, 0x30, zeros), (0x31, 0x39, fraction)],
-        zeros: [(0x30, 0x30, zeros), (0x31, 0x39, fraction)],
-        6: [(0x30, 0x30, zero), (0x31, 0x39, whole)],
-    }
-    return Dfa(tuple(tuple(rows[state]) for state in range(len(rows))), frozenset([zero, whole, fraction]))
 
 
 def _count(dfa: Dfa) -> int | None:

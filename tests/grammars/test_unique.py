@@ -15,7 +15,7 @@ from jsonschema import Draft202012Validator
 from espalier.grammars.compile import compile_constraint
 from espalier.grammars.compiled import CompiledGrammar
 from espalier.grammars.constraint import JsonSchema, Spelling
-from espalier.grammars.errors import ConstraintError, Unsatisfiable
+from espalier.grammars.errors import ConstraintError, Unsatisfiable, UnsupportedKeyword
 from espalier.grammars.limits import Limits
 
 from .drawn import small_vocabulary
@@ -34,6 +34,32 @@ TABLE: list[tuple[Any, list[str], list[str]]] = [
     ({"type": ["integer", "string", "null"]}, ['[1,"1",null,"null"]', '["a","b"]'], ['["1","1"]', "[null,null]"]),
     ({"type": ["boolean", "integer"]}, ["[true,1,0,false]"], ["[true,true]", "[1,true,1]"]),
     ({"enum": [1, 2.5, "a", "b", None, True, 100.0, -7]}, ['[2.5,"a",null,100]'], ['["a","a"]', "[100,100]", "[3]"]),
+]
+CLOSED = {"type": "object", "additionalProperties": False}
+POINT = {**CLOSED, "properties": {"x": {"type": "integer"}, "y": {"type": "string"}}, "required": ["x"]}
+NESTED: list[tuple[Any, list[str], list[str]]] = [
+    ({"type": "array", "items": {"type": "integer"}}, ["[[],[1],[1,1],[2]]"], ["[[],[1],[]]", "[[1,1],[1,1]]"]),
+    ({"type": "array", "prefixItems": [INTEGER, {"type": "string"}], "items": False, "minItems": 1},
+     ['[[1],[1,"a"],[2,"a"]]'], ['[[1,"a"],[1,"a"]]', "[[]]", '[["a"]]']),
+    ({"type": "array", "items": {"type": "boolean"}, "contains": {"const": True}, "maxContains": 1},
+     ["[[true],[false,true],[true,false]]"], ["[[true],[true]]", "[[false]]", "[[true,true]]"]),
+    ({"type": ["object", "null", "integer"], "properties": {"a": {"type": "number"}}, "additionalProperties": False},
+     ['[{"a":1},{},{"a":1.5},null,1]'],
+     ['[{"a":1},{"a":1}]', '[{"a":0.5},{"a":0.50}]', "[{},{}]", "[1,1]", '[{"b":1}]']),
+    ({"enum": [[1, 2], [1], {"a": [1]}, {}, [], "a", 1, {"a": 1.5}]}, ['[[1,2],[1],{"a":[1]},{},{"a":1.5},[]]'],
+     ['[{"a":[1]},{"a":[1]}]', "[[],[]]", '[{"a":1.5},{"a":1.50}]', "[[2]]"]),
+    ({"type": "array", "items": {"type": "array", "items": {"type": "string", "pattern": "^[ab]*$"}, "maxItems": 2}},
+     ['[[["a"],[]],[[],["a"]],[["a","b"]]]'], ['[[["a"]],[["a"]]]', '[[["a","b","a"]]]']),
+    (POINT, ['[{"x":1},{"x":1,"y":""},{"x":1,"y":"1"},{"x":11}]'],
+     ['[{"x":1},{"x":1}]', '[{"x":1,"y":"a"},{"x":1},{"x":1,"y":"a"}]', '[{"y":"a"}]', '[{"x":1,"z":1}]']),
+    ({**CLOSED, "properties": {"p": POINT, "q": {"type": "array", "items": POINT}}},
+     ['[{"p":{"x":1}},{"p":{"x":1},"q":[]},{"q":[{"x":1},{"x":1}]},{}]'],
+     ['[{"p":{"x":1}},{"p":{"x":1}}]', '[{"q":[{"x":1}]},{"q":[{"x":1}]}]', '[{"q":[{}]}]']),
+    ({**CLOSED, "properties": {name: {"type": "boolean"} for name in "abc"}, "minProperties": 1, "maxProperties": 2},
+     ['[{"a":true},{"a":false},{"a":true,"c":true},{"b":true,"c":true}]'],
+     ["[{}]", '[{"a":true,"b":true,"c":true}]', '[{"b":true,"c":true},{"b":true,"c":true}]']),
+    ({"anyOf": [POINT, {**CLOSED, "properties": {"x": {"type": "number"}, "z": {"const": "z"}}, "required": ["z"]}]},
+     ['[{"x":1},{"x":1,"z":"z"},{"z":"z"}]'], ['[{"x":1,"z":"z"},{"x":1,"z":"z"}]', '[{"z":"z"},{"z":"z"}]']),
 ]
 
 
@@ -58,6 +84,30 @@ def test_different_values_are_written_and_equal_ones_are_not(
             written = json.dumps(json.loads(text), **spaces[spacing])
             assert naive.accepts(written) == verdict, written
             assert Draft202012Validator({**UNIQUE, "items": items}).is_valid(json.loads(text)) == verdict
+
+
+@pytest.mark.parametrize(("items", "fit", "unfit"), NESTED)
+@pytest.mark.parametrize("spacing", ["compact", "spaced", "indented"])
+def test_lists_and_objects_are_compared_by_value(
+        items: Any, fit: list[str], unfit: list[str], spacing: Any) -> None:
+    test_different_values_are_written_and_equal_ones_are_not(items, fit, unfit, spacing, "one")
+
+
+ANY_KEYS = {"type": "object", "properties": {"a": INTEGER}}
+TREE = {**CLOSED, "properties": {"below": {"$ref": "#/items"}}}
+
+
+@pytest.mark.parametrize(("items", "others", "why"), [
+    (ANY_KEYS, {}, "keys that are not declared"), ({}, {}, "not declared|without end"), (TREE, {}, "without end"),
+    (POINT, {"order": "any"}, "several keys"), (POINT, {"spacing": "any"}, "blanks"),
+    ({"type": "array", "items": INTEGER}, {"order": "any", "spelling": "any"}, "spelling"),
+    ({"anyOf": [POINT, {**POINT, "properties": {"y": {"type": "string"}, "x": {"type": "integer"}}}]}, {}, "several"),
+    ({"type": "array", "items": {"type": "string"}, "uniqueItems": True}, {}, "differ too"),
+    ({"type": "array", "items": {"type": "string"}, "maxItems": 1000}, {}, "to count"),
+])
+def test_what_has_no_one_text_is_refused(items: Any, others: Any, why: str) -> None:
+    with pytest.raises(UnsupportedKeyword, match=why):
+        compile_constraint(JsonSchema(json.dumps({**UNIQUE, "items": items}), **others), PATIENT)
 
 
 def test_strings_are_compared_decoded_beside_numbers() -> None:
@@ -85,7 +135,9 @@ def test_places_of_their_own_are_compared_with_all_others(schema: Any, fit: list
 
 @pytest.mark.parametrize(("items", "least", "enough"), [
     (DIGIT, 5, 4), ({"type": ["boolean", "null"]}, 4, 3), ({"enum": list(range(20))}, 21, 20),
-    ({"anyOf": [DIGIT, {"enum": ["a", "b", "c", "d"]}]}, 9, 8)])
+    ({"anyOf": [DIGIT, {"enum": ["a", "b", "c", "d"]}]}, 9, 8),
+    ({"type": "array", "items": DIGIT, "minItems": 1, "maxItems": 2}, 21, 20),
+    ({"type": "object", "properties": {"a": DIGIT, "b": {"const": 1}}, "additionalProperties": False}, 11, 10)])
 def test_more_items_than_there_are_values_are_refused(items: Any, least: int, enough: int) -> None:
     with pytest.raises(Unsatisfiable):
         compile_constraint(JsonSchema(json.dumps({**UNIQUE, "items": items, "minItems": least})), PATIENT)
@@ -133,9 +185,10 @@ def test_what_is_unique_already_needs_no_negation(schema: dict[str, Any]) -> Non
         assert naive.accepts(written) == Draft202012Validator(schema).is_valid(one), (schema, one)
 
 
-LETTERS = b'{}[]",-.\\abx0123456789eflnrstu'
+LETTERS = b'{}[]",-.:\\abx0123456789eflnrstu'
 WORDS = [b"1,", b",1", b"1,2", b"11", b"1]", b"0.", b".5", b"[1", b"12,1", b"null", b"true", b",null", b'"a"', b'","',
-         b'",', b'a",', b'"]', b'["', b"1,1", b"10", b"0,", b",0]"]
+         b'",', b'a",', b'"]', b'["', b"1,1", b"10", b"0,", b",0]",
+         b'{"', b'":', b'"}', b"},{", b"],[", b'{"a":', b'"}]', b"]]", b"[["]
 VOCABULARY = small_vocabulary(WORDS, LETTERS)
 ITEMS = st.sampled_from([
     INTEGER, DIGIT, {"type": "number"}, {"type": "number", "minimum": 0, "maximum": 1},
@@ -143,6 +196,11 @@ ITEMS = st.sampled_from([
     {"type": ["string", "null"], "maxLength": 1, "pattern": "^[abx]*$"}, {"type": "integer", "multipleOf": 5},
     {"type": "string"}, {"type": "string", "maxLength": 1}, {"enum": [0, 1, 10, 11, 100, "a", "b"]},
     {"type": "string", "pattern": "^[ab]{0,2}$"}, {"type": ["string", "integer"], "minimum": 0},
+    {"type": "array", "items": {"enum": [0, 1, "a"]}, "maxItems": 2}, {"type": "array", "items": {"type": "string"}},
+    {"type": "array", "prefixItems": [INTEGER, {"type": "boolean"}], "items": False, "minItems": 2},
+    {**CLOSED, "properties": {"a": {"type": "string"}, "b": {"enum": [0, 1]}}, "required": ["b"]},
+    {**CLOSED, "properties": {"a": {"enum": [1, 2, "a"]}, "b": {"const": 1}}},
+    {**CLOSED, "properties": {"a": {"type": ["string", "null"]}}}, {"enum": [[1], [2], {"a": 1}, {"a": 11}, 1, 2, 12]},
 ])
 SMALL = st.integers(0, 4)
 SCHEMAS = st.fixed_dictionaries({"items": ITEMS}, optional={
