@@ -18,7 +18,7 @@ NOT_PATTERN = "\udfffpattern"
 NOT_INTEGER = "\udfffinteger"
 NOT_FORMAT = "\udfffformat"
 NOT_MULTIPLE = "\udfffmultipleOf"
-NOT_UNIQUE = "\udfffuniqueItems"  # true: some two items are equal
+NOT_UNIQUE = "\udfffuniqueItems"  # the pointer of what is negated: some two items are equal
 # {"from": n, "schema": S}: some item at n or later fits S.
 SOME_ITEM = "\udfffitems"
 # {"except": names, "patterns": patterns, "only": pattern, "names": schema, "schema": S}: some property whose key is

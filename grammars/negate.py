@@ -144,8 +144,9 @@ class _Negation:
         if keyword == "multipleOf":
             return [{"type": "number", NOT_MULTIPLE: value}]
         if keyword in ("uniqueItems", NOT_UNIQUE):
-            opposite = NOT_UNIQUE if keyword == "uniqueItems" else "uniqueItems"
-            return [{"type": "array", opposite: True}] if value else []
+            if keyword == NOT_UNIQUE:
+                return [{"type": "array", "uniqueItems": True}]
+            return [{"type": "array", NOT_UNIQUE: f"{pointer_of(self._place)}/uniqueItems"}] if value else []
         return None
 
     def _values(self, members: list[JsonValue]) -> list[Derived]:

@@ -186,7 +186,7 @@ def _add_list(shape: Shape, document: Document, place: str, schema: dict[str, Js
     if schema.get("uniqueItems") is True:
         shape.unique = f"{pointer_of(place)}/uniqueItems"
     if NOT_UNIQUE in schema:
-        shape.repeated = f"{pointer_of(place)}/uniqueItems"
+        shape.repeated = str(schema[NOT_UNIQUE])
     _add_some_items(shape, document, place, schema)
     prefix = schema.get("prefixItems")
     if prefix is not None or "items" in schema:
