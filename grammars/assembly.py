@@ -93,7 +93,7 @@ def build_tables(layout: Layout, single: Any) -> Tables:
     return Tables(classes[:256].copy(), go, states, rules, calls, edges,
                   np.zeros((len(rules), go.shape[1]), np.uint8), np.full(max(layout.entries, 1), FAR, np.int32),
                   np.array(following or [0], np.int32), single.copy(),
-                  np.array(members, np.int32).reshape(-1, 4), keys.reach)
+                  np.array(members, np.int32).reshape(-1, 4), keys.reach.copy())
 
 
 def _fill_members(row: Any, register: Members, keys: list[int], first: int) -> None:

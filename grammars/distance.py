@@ -190,8 +190,9 @@ def _callees_first(calls, calls_of, start, order, stack, seen):  # type: ignore[
 
 
 def _fill(context: Context, tables: Tables, grammar: Grammar, layout: Layout, available: Any,
-          held: Any) -> tuple[int, Arcs, Any]:
-    """Solves all rules. Returns the start rule's cost, FAR when it cannot finish; the rows; the rules callees first."""
+          held: Any) -> tuple[int, Arcs, Any, dict[int, MembersProblem]]:
+    """Solves all rules. Returns the start rule's cost, FAR when it cannot finish; the rows; the rules callees first;
+    those of Members."""
     tables.distance[:] = FAR
     for index in np.unique(layout.flat.edges[layout.flat.edges[:, ACTION] == NEXT_KEY, OWNER]).tolist():
         tables.rules[index, SURPLUS] = surplus(layout.rules[index].register, layout.flat.edges_of(index), available)
@@ -203,16 +204,19 @@ def _fill(context: Context, tables: Tables, grammar: Grammar, layout: Layout, av
     queue, waits = np.empty(layout.states, np.int32), np.zeros(layout.states, np.uint8)
     solving = Context(_ROWS.end)
     solving.put(_ROWS, arrays)
+    problems: dict[int, MembersProblem] = {}
     if (layout.flat.kinds == MEMBERS).any():
-        _solve_members(context, tables, layout, arrays, order.tolist(), available, (solving.address, queue, waits))
+        problems = _solve_members(context, tables, layout, arrays, order.tolist(), available,
+                                  (solving.address, queue, waits))
     else:
         _solve_all(context.address, solving.address, order, queue, waits, np.ones(count, np.uint8))
-    return int(tables.distance[layout.bases[grammar.start]]), arrays, order
+    return int(tables.distance[layout.bases[grammar.start]]), arrays, order, problems
 
 
 def _solve_members(context: Context, tables: Tables, layout: Layout, arrays: Arcs, order: list[int], available: Any,
-                   room: tuple[int, Any, Any]) -> None:
-    """What _solve_all does, where some objects have their keys in any order: those are solved by member_costs.py."""
+                   room: tuple[int, Any, Any]) -> dict[int, MembersProblem]:
+    """What _solve_all does, where some objects have their keys in any order: those are solved by member_costs.py, and
+    returned."""
     alone = Context()
     alone.put(TABLES, tables)
     Arena(alone, 2)
@@ -232,8 +236,7 @@ def _solve_members(context: Context, tables: Tables, layout: Layout, arrays: Arc
             if cost < starts[index]:
                 starts[index] = cost
                 dirty.update(arrays.callers[arrays.called[index]: arrays.called[index + 1]].tolist())
-    for problem in problems.values():
-        problem.finish()
+    return problems
 
 
 def _members_problem(context: Context, tables: Tables, layout: Layout, arrays: Arcs, index: int,
@@ -260,10 +263,10 @@ def compile_tables(grammar: Grammar, layout: Layout, single: Any, wide: Sequence
     context.put(TRIE, trie)
     held = np.zeros(256, np.uint8)
     held[[*set(b"".join(wide))]] = 1
-    cost, arrays, order = _fill(context, tables, grammar, layout, single, held)
+    cost, arrays, order, problems = _fill(context, tables, grammar, layout, single, held)
     if cost >= FAR:
         raise _cause(context, tables, grammar, layout, single)
-    shorten(context, arrays.rows, arrays.begins, arrays.columns, order, tables.distance, heads)
+    shorten(context, arrays, order, tables.distance, heads, problems)
     if len(grammar.rules) == 1 and layout.columns[0] == 1 and not grammar.rules[0].calls:
         solve_exactly(context, tables)
     if wide and has_gaps(tables):

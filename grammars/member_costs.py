@@ -27,9 +27,12 @@ from .tables import (
     FREE,
     HOME,
     MEETS,
+    NEEDED,
     OTHER,
     OWED,
     RANKED,
+    REACH,
+    REACH_END,
     SIZE,
     START,
     WAY,
@@ -107,7 +110,7 @@ class MembersProblem:
         if not isinstance(rule.register, Members):
             raise TypeError("a rule without the register of Members")
         self._context = context
-        self._all_members = tables.members
+        self._tables = tables
         self._rule = rule
         self._register = rule.register
         self._edges = edges
@@ -129,36 +132,47 @@ class MembersProblem:
             self._edges[at, 3] = starts[call.rule]
         _solve(self._edges, self._finals, self._distance)
         if self._key >= 0:
-            self._price()
-            key = self._offset + self._key
-            self._distance[self._key, 0] = within(self._context.address, key, 0, 0, 0, 0)
-        return self._from(0)
+            behind = {j: int(self._distance[end, HOME]) for j, end in self._ends.items()}
+            self._price(self._declared, behind)
+            if self._free and self._register.least > self._row[NEEDED]:
+                self._row[FILLER] = self._filler(self._register.least + 2)
+            self._begin()
+        return int(unwritten(self._context.address, self._offset))
 
-    def finish(self) -> None:
-        """Fills the column of the distances when nothing was written."""
+    def shortened(self) -> None:
+        """To be called once the distances count tokens, and `reach` those through a key and its value: the prices,
+        and the column of the distances when nothing was written. What a free property costs stays."""
+        if self._key >= 0:
+            begin, end = self._tables.states[self._offset + self._key, REACH:REACH_END + 1].tolist()
+            self._price(self._tables.reach[begin:end].tolist(), dict.fromkeys(self._ends, 0))
+            self._begin()
         _fill_unwritten(self._context.address, self._offset, self._finals, self._distance)
 
-    def _from(self, state: int) -> int:
-        return int(unwritten(self._context.address, self._offset + state))
+    def _begin(self) -> None:
+        """The distance where a key begins and nothing was written."""
+        key = self._offset + self._key
+        self._distance[self._key, 0] = within(self._context.address, key, 0, 0, 0, 0)
 
-    def _price(self) -> None:
-        """What each property costs, and what the frame's other ways cost."""
+    def _price(self, declared: list[list[int]], behind: dict[int, int]) -> None:
+        """What each property costs, and what the frame's other ways cost. declared: rows of `reach` where a key begins;
+        behind: by declared key, what follows that."""
         row, distance = self._row, self._distance
-        members = self._all_members[row[FIRST]: row[FIRST] + row[SIZE]]
+        members = self._tables.members[row[FIRST]: row[FIRST] + row[SIZE]]
         row[ENDING], row[COMMA] = distance[self._after, ALONE], distance[self._after, WAY]
         members[:, COST] = members[:, BEHIND_KEY] = FAR
-        for j, far in self._declared:
-            members[j, BEHIND_KEY] = distance[self._ends[j], HOME]
+        for j, far in declared:
+            members[j, BEHIND_KEY] = behind[j]
             members[j, COST] = min(FAR, int(row[COMMA]) + far + int(members[j, BEHIND_KEY]))
-        required = np.array(self._register.required, bool)
-        row[OWED] = min(FAR, int(members[required, COST].sum(dtype=np.int64)))
-        optional = [j for j in np.argsort(members[:, COST], kind="stable").tolist()
-                    if not required[j] and members[j, COST] < FAR]
+        costs: list[int] = members[:, COST].tolist()
+        row[OWED] = min(FAR, sum(cost for cost, must in zip(costs, self._register.required, strict=True) if must))
+        if self._register.least > row[NEEDED]:
+            self._rank(members, costs)
+
+    def _rank(self, members: Any, costs: list[int]) -> None:
+        optional = sorted((j for j, cost in enumerate(costs) if cost < FAR and not self._register.required[j]),
+                          key=costs.__getitem__)
         members[:, RANKED] = -1
         members[:len(optional), RANKED] = optional
-        row[FILLER] = FAR
-        if self._free and self._register.least > required.sum():
-            row[FILLER] = self._filler(self._register.least + 2)
 
     def _filler(self, rank: int) -> int:
         """The cost with its comma of the `rank`-th cheapest free property, or more; FAR when there are not so many."""

@@ -104,10 +104,11 @@ class Vocabulary:
         return single
 
     def _wide(self) -> tuple[bytes, ...]:
-        """Text tokens of several bytes that hold a byte which is no token of its own, each once."""
+        """Tokens, special ones by their names, that hold a byte which is no token itself, each once."""
         missing = re.compile(b"[" + re.escape(bytes(np.flatnonzero(self.single == 0).tolist())) + b"]") \
             if not self.single.all() else None
-        return tuple(dict.fromkeys(self.tokens[i] for i in self.text_ids if missing and missing.search(self.tokens[i])))
+        texts = (self.spelled[i] for i in (*self.text_ids, *self.specials.values()))
+        return tuple(dict.fromkeys(text for text in texts if missing and missing.search(text)))
 
     def _bits(self, ids: Sequence[int]) -> npt.NDArray[np.uint32]:
         """[words] the row that allows exactly `ids`."""

@@ -193,3 +193,26 @@ def test_the_least_budget_sums_what_is_missing(schema: dict[str, object], least:
             compile_constraint(constraint)
         return
     assert bind(compile_constraint(constraint), Vocabulary.bytes_only()).min_tokens == len(least)
+
+
+ZERO = {"const": 0}
+IN_TOKENS = [
+    ({"required": ["a"], "properties": {"a": ZERO}}, [b'{"', b'a":0'], 3),
+    ({"required": ["a", "b"], "properties": {"a": ZERO, "b": ZERO}}, [b'{"', b'a":0', b',"', b'b":'], 6),
+    ({"required": ["a"], "properties": {"a": {"type": "object", "required": ["b"], "properties": {"b": ZERO}}}},
+     [b'{"', b'a":{"', b'b":0'], 5),
+    ({"required": ["a"], "properties": {"a": {"type": "object"}}}, [b'{"', b'a":{}'], 3),
+    ({"minProperties": 1, "properties": {"abb": ZERO}, "additionalProperties": False}, [b'{"', b'abb":0'], 3),
+    ({"patternProperties": {"^x$": {"const": "abab"}}, "additionalProperties": False, "minProperties": 1},
+     [b'"abab"', b'{"'], 6),
+]
+
+
+@pytest.mark.parametrize(("schema", "tokens", "least"), IN_TOKENS)
+def test_the_least_budget_counts_tokens(schema: dict[str, object], tokens: list[bytes], least: int) -> None:
+    grammar = compile_constraint(JsonSchema(json.dumps({"type": "object", **schema}), order="any"))
+    compiled = bind(grammar, small_vocabulary(tokens, LETTERS))
+    assert compiled.min_tokens == least
+    for way in WAYS:
+        text = answer(compiled, least, way, Random(0))
+        assert Draft202012Validator(schema).is_valid(json.loads(text)), text

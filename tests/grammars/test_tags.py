@@ -204,6 +204,18 @@ def test_a_delimiter_that_is_a_special_token_is_written_by_its_id_and_never_as_t
     assert 300 in allowed(compiled, matcher)
 
 
+@pytest.mark.parametrize("name", ["<tool>", "<|a name longer than the tokens that are looked for|>"])
+def test_a_special_token_needs_no_tokens_for_the_letters_of_its_name(name: str) -> None:
+    tags = Tags((Tag(name, INTEGER, "."),), at_least_one=True, specials=(name,))
+    compiled = bind(compile_constraint(tags), small_vocabulary([], b"0123456789.", [name]))
+    assert compiled.min_tokens == 3
+    matcher, token = compiled.matcher(), compiled.vocabulary.specials[name]
+    assert allowed(compiled, matcher, 3) == {token}
+    for accepted in (token, 7, 10):
+        matcher.accept(accepted)
+    assert matcher.may_end()
+
+
 def test_special_tokens_are_forced_like_text() -> None:
     compiled = bound(Tags((Tag("<tool>\n", Choices(("yes",)), "</tool>"),), at_least_one=True, specials=tuple(NAMED)))
     matcher = compiled.matcher()
