@@ -68,6 +68,14 @@ def explore(start: State, step: Callable[[State], Iterable[tuple[int, int, State
 
 def overlay(rows: Sequence[Sequence[Edge]]) -> Iterable[tuple[int, int, tuple[int, ...]]]:
     """Cut the number line where any row changes; (low, high, target per row; -1 where a row has none)."""
+    full = [index for index, row in enumerate(rows) if row]
+    if len(full) == 1:  # most states of a product: the other parts are dead
+        before, behind = (-1,) * full[0], (-1,) * (len(rows) - 1 - full[0])
+        return [(low, high, (*before, target, *behind)) for low, high, target in rows[full[0]]]
+    return _overlaid(rows)
+
+
+def _overlaid(rows: Sequence[Sequence[Edge]]) -> Iterable[tuple[int, int, tuple[int, ...]]]:
     events: list[tuple[int, int, int]] = []
     for index, row in enumerate(rows):
         for low, high, target in row:

@@ -298,16 +298,16 @@ class Meaning:
         return bool(mine and theirs) and intersect([*mine, *theirs], self.meter).empty
 
     def _objects_disjoint(self, a: Shape, b: Shape, look: int) -> bool:
-        if _apart(a.least_properties, a.most_properties, b.least_properties, b.most_properties):
+        required = dict.fromkeys((*a.required, *b.required))
+        least = max(len(required), a.least_properties, b.least_properties)
+        if any(most is not None and most < least for most in (a.most_properties, b.most_properties)):
             return True
-        for name in dict.fromkeys((*a.required, *b.required)):
+        for name in required:
+            # What one requires has in the other, required or not, a value that must fit both.
             mine, theirs = self.member(a, name), self.member(b, name)
-            both = name in a.required and name in b.required
-            if name in a.required and self._impossible(theirs):
+            if self._impossible(mine) or self._impossible(theirs):
                 return True
-            if name in b.required and self._impossible(mine):
-                return True
-            if both and look and self._places_disjoint(mine, theirs, look - 1):
+            if look and self._places_disjoint(mine, theirs, look - 1):
                 return True
         return False
 

@@ -66,6 +66,37 @@ def test_of_all_orders_of_a_valid_object_one_is_accepted_and_no_invalid_one_is(s
         assert accepted == valid.is_valid(dict(key)), (schema, key)
 
 
+VALUE = st.sampled_from([True, False, {"const": 1}, {"type": "string"}, {"enum": [1, "x"]}])
+OPTION = st.builds(
+    lambda properties, required, others, least, most: {
+        "type": "object", "properties": properties, "required": sorted(required), "minProperties": least,
+        **({} if others is None else {"additionalProperties": others}),
+        **({} if most is None else {"maxProperties": most})},
+    st.dictionaries(st.sampled_from(NAMES[:3]), VALUE, max_size=2), st.sets(st.sampled_from(NAMES), max_size=2),
+    st.one_of(st.none(), VALUE), st.integers(0, 1), st.sampled_from([None, None, 1, 2]))
+
+
+@settings(max_examples=25, deadline=None)
+@given(st.lists(OPTION, min_size=2, max_size=3))
+def test_an_object_fits_exactly_one_option_whatever_tells_them_apart(options: list[dict[str, object]]) -> None:
+    schema = {"oneOf": options}
+    naive, valid = _naive(schema, "any"), Draft202012Validator(schema)
+    for one in OBJECTS if naive else ():
+        assert naive.accepts(json.dumps(one, separators=(",", ":"))) == valid.is_valid(one), (schema, one)
+
+
+@pytest.mark.parametrize("other", [
+    {"maxProperties": 1}, {"additionalProperties": {"type": "boolean"}}, {"properties": {"b": {"type": "null"}}},
+])
+def test_what_one_option_requires_tells_it_from_an_option_without(other: dict[str, object]) -> None:
+    """An open object less another one asks for some property; told apart, both stay as they are."""
+    one = {"type": "object", "required": ["a", "b"], "properties": {"a": {"type": "integer"}, "b": {"type": "string"}}}
+    both = {"oneOf": [one, {"type": "object", **other}]}
+    either = {"anyOf": both["oneOf"]}
+    rules = [compile_constraint(JsonSchema(json.dumps(schema), order="any")).rules for schema in (both, either)]
+    assert [rule.edges for rule in rules[0]] == [rule.edges for rule in rules[1]]
+
+
 @pytest.mark.parametrize("order", ["schema", "any"])
 def test_what_closed_objects_exclude_together_costs_no_more_than_what_tells_them_apart(order: str) -> None:
     closed = [{"properties": dict.fromkeys(names, True), "additionalProperties": False} for names in (
