@@ -5,7 +5,8 @@ from __future__ import annotations
 from .build import RuleBuilder
 from .choices import choices_dfa
 from .constraint import AnyObject, Choices, Constraint, Content, Gbnf, JsonSchema, Lark, Regex, Tags, Writing
-from .context_free import compile_rules
+from .context_free import calling_rule, compile_rules
+from .counted import Repetitions
 from .dfa import Dfa
 from .document import Document
 from .effort import collector_paused
@@ -24,6 +25,7 @@ from .regex import compile_regex
 from .tags import compile_tags
 from .utf8 import plain
 
+_WRITTEN_OUT = 160  # states of a regular expression up to which counts are states, and budgets exact
 
 def compile_constraint(constraint: Constraint, limits: Limits = Limits(),  # noqa: B008  (frozen)
                        library: Library | None = None) -> Grammar:
@@ -96,7 +98,22 @@ def _regex(pattern: str, meter: Meter) -> Grammar:
     if dfa.empty:
         raise Unsatisfiable("no text matches this regular expression", keyword="regex", where="column 1",
                             fix="Check its anchors and look-aheads.")
-    return _single(plain(dfa, meter).dfa, "text", meter)
+    text = plain(dfa, meter).dfa
+    counted = _counted(text, meter) if len(text.edges) > _WRITTEN_OUT else None
+    return counted or _single(text, "text", meter)
+
+
+def _counted(dfa: Dfa, meter: Meter) -> Grammar | None:
+    """The automaton with its repetitions of a class counted by registers; None where there are none."""
+    repetitions = Repetitions(1, meter)
+    counted = repetitions.rewritten(dfa)
+    if not len(repetitions):
+        return None
+    alone = repetitions.alone(counted)
+    if alone is not None:
+        return Grammar((repetitions.rule(alone, "text", ""),), 0)
+    numbers = {1 + k: 1 + k for k in range(len(repetitions))}
+    return Grammar((calling_rule(counted, numbers, "text", "", meter), *repetitions.rules("text", "")), 0)
 
 
 def _choices(constraint: Choices, meter: Meter) -> Grammar:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from .build import RuleBuilder
 from .components import components
@@ -111,19 +111,24 @@ class _Compiler:
         alone = repetitions.alone(dfa)
         if alone is not None:
             return repetitions.rule(alone, production.name, production.where)
-        builder = RuleBuilder(production.name, production.where, self._meter)
-        for _ in range(len(dfa.edges) - 1):
-            builder.state()
-        for state, row in enumerate(dfa.edges):
-            for low, high, target in row:
-                if low < CALL:
-                    builder.edge(state, low, high, target)
-                else:
-                    for symbol in range(low, high + 1):
-                        builder.call(state, numbers[symbol - CALL], target)
-        for state in dfa.finals:
-            builder.final(state)
-        return builder.finish()
+        return calling_rule(dfa, numbers, production.name, production.where, self._meter)
+
+
+def calling_rule(dfa: Dfa, numbers: Mapping[int, int], name: str, where: str, meter: Meter) -> Rule:
+    """The rule of an automaton over bytes and calls. numbers: of the rules called, by their symbols less CALL."""
+    builder = RuleBuilder(name, where, meter)
+    for _ in range(len(dfa.edges) - 1):
+        builder.state()
+    for state, row in enumerate(dfa.edges):
+        for low, high, target in row:
+            if low < CALL:
+                builder.edge(state, low, high, target)
+            else:
+                for symbol in range(low, high + 1):
+                    builder.call(state, numbers[symbol - CALL], target)
+    for state in dfa.finals:
+        builder.final(state)
+    return builder.finish()
 
 
 def _with_empty(dfa: Dfa) -> Dfa:

@@ -92,3 +92,21 @@ def test_every_budget_that_reaches_the_start_ends_in_a_text(pattern):
             text, left = text + VOCABULARY.tokens[token], left - 1
         assert left >= 0
         assert re.fullmatch(pattern, text.decode())
+
+
+@pytest.mark.parametrize(("pattern", "texts"), [
+    ("[ab ]{10,200}", ["a" * 9, "b" * 10, "ab" * 100, "a" * 201]),
+    ("ab[^.]{1,300}\\.b", ["ab.b", "abé.b", "ab" + "€" * 300 + ".b", "ab" + "a" * 301 + ".b"]),
+    ("([ab]{170,180}\\.)?", ["", "a" * 169 + ".", "b" * 180 + ".", "b" * 180]),
+])
+def test_a_long_count_of_a_regular_expression_is_a_register_too(pattern, texts):
+    compiled = compile_constraint(Regex(pattern))
+    assert any(isinstance(rule.register, Counter) for rule in compiled.rules)
+    grammar = bind(compiled, VOCABULARY)
+    for text in texts:
+        matcher, fits = grammar.matcher(forcing=False), True
+        for token in VOCABULARY.encode(text):
+            fits = fits and token in allowed(grammar, matcher)
+            if fits:
+                matcher.accept(token)
+        assert (fits and matcher.may_end()) == bool(re.fullmatch(pattern, text)), text
