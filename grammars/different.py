@@ -2,6 +2,9 @@
 
 An item that is a string is remembered from quote to quote. Where others are among them, all are remembered whole: a
 number ends where the comma or the bracket comes. Where their number matters, states count the items.
+
+Any spelling is for strings of any characters alone. The others have one here: inside an escape, which of the few
+characters that it can still give are used up is not known, so a text could run into a dead end.
 """
 
 from __future__ import annotations
@@ -13,6 +16,7 @@ from .dfa import Dfa
 from .errors import ConstraintTooLarge
 from .ir import CLOSE_KEY, NEXT_KEY, NOTHING, OPEN_KEY, Order, Rule
 from .plan import Comparable, Different, ListPlan
+from .utf8 import json_string
 
 if TYPE_CHECKING:
     from .emit import Emitter
@@ -20,6 +24,7 @@ if TYPE_CHECKING:
 # States for different items: what is spent gladly, and the most.
 _COUNTED = 2_000
 _MAX_COUNTED = 40_000
+_CHARACTERS = 0x110000 - 0x800  # without surrogates
 
 
 class DifferentItems:
@@ -31,7 +36,8 @@ class DifferentItems:
         self._layout = emitter.layout(depth)
         self._whole = any(place.others or place.nested for place in different.places)
         self._spacing = emitter.spacing
-        self._decoded = emitter.writing.spelling == "any"
+        self._decoded = emitter.writing.spelling == "any" and all(
+            place.text.empty or _any_characters(place.text) for place in different.places)
         self._bodies = [self._item(emitter, place) for place in different.places]
         size = max(len(body.edges) for body in self._bodies)
         most = plan.most
@@ -45,9 +51,10 @@ class DifferentItems:
 
     def _item(self, emitter: Emitter, place: Comparable) -> Dfa:
         """What is remembered of an item, as bytes."""
+        text = emitter.text(place.text) if self._decoded else json_string(place.text, emitter.meter)
         if not self._whole:
-            return emitter.text(place.text).dfa
-        parts = [] if place.text.empty else [quoted(emitter.text(place.text))]
+            return text.dfa
+        parts = [] if place.text.empty else [quoted(text)]
         if place.others is not None:
             parts.append(place.others)
         if place.nested is not None:
@@ -116,3 +123,8 @@ class DifferentItems:
             else:
                 ended = builder.text(builder.text(state, comma[:1], action=CLOSE_KEY), comma[1:-1])
                 builder.text(ended, comma[-1:], before[count], NEXT_KEY)
+
+
+def _any_characters(text: Dfa) -> bool:
+    """Whether any character may follow in every state, so that there is always another text."""
+    return all(sum(high - low + 1 for low, high, _ in edges) >= _CHARACTERS for edges in text.edges)

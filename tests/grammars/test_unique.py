@@ -224,7 +224,7 @@ def test_a_mask_allows_what_can_be_read_and_closed(
 
 
 @settings(max_examples=120, deadline=None)
-@given(SCHEMAS, SPELLINGS, st.integers(0, 12), st.sampled_from(WAYS), st.randoms(use_true_random=False))
+@given(SCHEMAS, SPELLINGS, st.integers(0, 40), st.sampled_from(WAYS), st.randoms(use_true_random=False))
 def test_every_budget_from_the_least_one_up_closes(
         schema: dict[str, Any], spelling: Spelling, more: int, way: str, random: Random) -> None:
     grammar = _drawn(schema, spelling)
