@@ -56,6 +56,8 @@ def _slip(context, byte):  # type: ignore[no-untyped-def]
             return _i8(0)
     if key > 0:
         key = read_key(context, key, byte) if rules[rule, DECODED] == 1 else intern_pair(context, KEYS, key, byte)
+        if key == 0:
+            return _i8(-1)
     threads[0, STATE], threads[0, REG], threads[0, OPEN] = entry, register, key
     return _i8(1)
 

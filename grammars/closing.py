@@ -58,7 +58,7 @@ def _next_item(context, state, keys, low):  # type: ignore[no-untyped-def]
     it are counted at a price that one of them has whatever was written (item_costs.py)."""
     classes, single = classes_of(context), single_of(context)
     go, edges, length = go_of(context), edges_of(context), 0
-    while True:
+    while length < go.shape[0]:
         entry = _i8(-1)
         for byte in range(256):
             if go[state, classes[byte]] != -1 and single[byte] == 1:
@@ -70,6 +70,7 @@ def _next_item(context, state, keys, low):  # type: ignore[no-untyped-def]
             rest = new_key(context, _i8(edges[-2 - entry, 1]), _i8(1), keys, low)
             return min(_i8(_FAR), length + rest)
         state = entry
+    return _i8(_FAR)
 
 
 @inner(_i8(CONTEXT_TYPE, _i8, _i8, _i8, _i8))

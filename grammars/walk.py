@@ -118,10 +118,11 @@ def _move(context, low, high, entry, state, register, node, key, origin, byte): 
     if exact == 1 and key > 0:
         if action in (CLOSE_KEY, NEXT_KEY) or action >= KEY:
             key = _i8(0)
-        elif rules[states[state, RULE], DECODED] == 1:
-            key = read_key(context, key, byte)
         else:
-            key = intern_pair(context, KEYS, key, byte)
+            decoded = rules[states[state, RULE], DECODED] == 1
+            key = read_key(context, key, byte) if decoded else intern_pair(context, KEYS, key, byte)
+            if key == 0:  # the arena is full, and the step will be made again
+                return high
     if states[state, KIND] == DISTINCT:
         if action in (CLOSE_KEY, NEXT_KEY) or states[target, PART] == NARROW:
             report[CROSSED] += 1

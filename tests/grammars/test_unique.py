@@ -230,3 +230,13 @@ def test_every_budget_from_the_least_one_up_closes(
     grammar = _drawn(schema, spelling)
     text = answer(grammar, grammar.min_tokens + more, way, random)
     assert Draft202012Validator({**UNIQUE, **schema}).is_valid(json.loads(text)), (schema, text)
+
+
+@pytest.mark.parametrize("spelling", ["one", "any"])
+@pytest.mark.parametrize("least", [0, 300])
+def test_different_strings_outgrow_the_room_for_keys(least: int, spelling: Spelling) -> None:
+    grammar = _compiled({"type": "string"}, spelling, minItems=least)
+    matcher = grammar.matcher()
+    for byte in json.dumps([f"{number:03}ab{number:03}" for number in range(300)], separators=(",", ":")).encode():
+        matcher.accept(LETTERS.index(byte))
+    assert matcher.may_end()
