@@ -112,10 +112,9 @@ def walk(context, trie, count, begin, end, limit, exact, first_only, into):  # t
     """Sets the bit of every token in the nodes [begin, end) of a trie that threads[:count] can read.
 
     The nodes are a whole subtree's children, and the threads stand before them. limit: the largest U that a successor
-    may have. exact: heed the free keys written. first_only: stop at one. into: WORDS, ROW
-    or LOCAL of the room. The room's marked[i] = (token, moves that only
-    an exact test can judge); several walks may share a report. offsets, crossed: by depth, how many threads there are
-    above it, and such moves. dead: by depth, near the root, classes of bytes that the threads there do not read.
+    may have. exact: heed the free keys written. first_only: stop at one. into: WORDS, ROW or LOCAL of the room. The
+    room's marked[i] = (token, moves that only an exact test can judge); several walks may share a report. By depth:
+    offsets, crossed: the threads above it and such moves; dead: near the root, classes of bytes that none there reads.
     Returns trie nodes visited, -1 in trouble.
     """
     words = words_of(context)
