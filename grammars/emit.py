@@ -8,12 +8,13 @@ from .build import RuleBuilder, merged, quoted
 from .constants import written_freely
 from .constraint import Spacing, Writing
 from .dfa import Dfa, literals
+from .digits import DIGITS, MAX_DIGITS
 from .errors import ConstraintTooLarge, UnsupportedKeyword
 from .ir import Call, Counter, Rule
 from .json_text import JsonValue, Layout, spell
 from .limits import Meter
 from .lists import ListEmitter
-from .numbers import DIGITS, MAX_DIGITS, NumberText
+from .numbers import NumberText
 from .objects import ObjectEmitter
 from .plan import ListPlan, ObjectPlan, ValuePlan
 from .strings import StringText

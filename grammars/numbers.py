@@ -14,16 +14,16 @@ from math import lcm
 from typing import NamedTuple
 
 from .dfa import Dfa, complement, explore, intersect, minimise, trim
+from .digits import MAX_DIGITS, few_digits
 from .errors import ConstraintTooLarge
 from .limits import Meter
 
-MAX_DIGITS = 40
-DIGITS = (0x30, 0x39)
 # States for each number of digits: what is spent gladly.
 _GLADLY = 1_000
 # Residues are states.
 _MAX_STEP = 10_000
 _DIGITS = range(10)
+_ENDLESS = Decimal(10) ** MAX_DIGITS  # greater than every number that is written
 _BYTES = ((0, 255),)
 
 
@@ -146,13 +146,12 @@ _BEGIN, _ZERO, _WHOLE, _POINT, _FRACTION, _E, _SIGN, _POWER, _POWER2 = range(9)
 
 
 class _Reading(NamedTuple):
-    """phase; sign: the magnitudes in use (None before the sign is known); digits: how many were read, capped by the
-    limit; at: digits of the part that is read, capped where nothing depends on it; versus_*: -1, 0, 1, the prefix
-    against the bound's; rest: residue of the digits; broken: a fraction that is not zero was read."""
+    """phase; sign: the magnitudes in use (None before the sign is known); at: digits of the part that is read, capped
+    where nothing depends on it; versus_*: -1, 0, 1, the prefix against the bound's; rest: residue of the digits;
+    broken: a fraction that is not zero was read."""
 
     phase: int
     negative: bool
-    digits: int = 0
     at: int = 0
     versus_low: int = 0
     versus_high: int = 0
@@ -161,11 +160,10 @@ class _Reading(NamedTuple):
 
 
 class _Reader:
-    """limited: to MAX_DIGITS, else digits are not counted."""
+    """Digits are not counted."""
 
-    def __init__(self, spec: NumberSpec, limited: bool) -> None:
+    def __init__(self, spec: NumberSpec) -> None:
         self._spec = spec
-        self._each = int(limited)
         self._step, self._scale = _common_step(spec.divisors)
         self._signs = {negative: _magnitudes(spec, negative) for negative in (False, True)}
 
@@ -178,18 +176,17 @@ class _Reader:
             if not state.negative and self._signs[True] is not None:
                 yield 0x2D, 0x2D, _Reading(_BEGIN, True)
             if self._signs[state.negative] is not None:
-                yield 0x30, 0x30, _Reading(_ZERO, state.negative, self._each)
+                yield 0x30, 0x30, _Reading(_ZERO, state.negative)
                 yield from self._digits(state, 1, 0, self._whole)
             return
-        more = state.digits < MAX_DIGITS
-        if phase == _WHOLE and more:
+        if phase == _WHOLE:
             yield from self._digits(state, 0, 0, self._whole)
-        if phase in (_ZERO, _WHOLE) and more and (self._spec.zeros or not self._spec.integer):
+        if phase in (_ZERO, _WHOLE) and (self._spec.zeros or not self._spec.integer):
             yield 0x2E, 0x2E, self._point(state)
-        if phase in (_POINT, _FRACTION) and more:
+        if phase in (_POINT, _FRACTION):
             yield from self._digits(state, 0, 1, self._fraction)
         if self._spec.free and not self._spec.integer:
-            yield from self._exponent(state, more)
+            yield from self._exponent(state)
 
     def _digits(self, state: _Reading, first: int, part: int,
                 follower: Callable[[_Reading, int], _Reading | None]) -> Iterable[tuple[int, int, _Reading]]:
@@ -210,14 +207,13 @@ class _Reader:
             if found is not None:
                 yield 0x30 + low, 0x2F + after, found
 
-    def _exponent(self, state: _Reading, more: bool) -> Iterable[tuple[int, int, _Reading]]:
-        if state.phase in (_ZERO, _WHOLE, _FRACTION) and more and not self._minus_zero(state):
-            yield from ((byte, byte, _Reading(_E, False, state.digits)) for byte in b"Ee")
+    def _exponent(self, state: _Reading) -> Iterable[tuple[int, int, _Reading]]:
+        if state.phase in (_ZERO, _WHOLE, _FRACTION) and not self._minus_zero(state):
+            yield from ((byte, byte, _Reading(_E, False)) for byte in b"Ee")
         if state.phase == _E:
-            yield from ((byte, byte, _Reading(_SIGN, False, state.digits)) for byte in b"+-")
-        if state.phase in (_E, _SIGN) or (state.phase == _POWER and more):
-            phase = _POWER2 if state.phase == _POWER else _POWER
-            yield 0x30, 0x39, _Reading(phase, False, state.digits + self._each)
+            yield from ((byte, byte, _Reading(_SIGN, False)) for byte in b"+-")
+        if state.phase in (_E, _SIGN, _POWER):
+            yield 0x30, 0x39, _Reading(_POWER2 if state.phase == _POWER else _POWER, False)
 
     def _minus_zero(self, state: _Reading) -> bool:
         return state.negative and state.versus_low == 0 and state.phase != _WHOLE
@@ -231,7 +227,7 @@ class _Reader:
         rest = (state.rest * 10 + digit) % self._step if self._step else 0
         # The length of the whole part is compared at its end; beyond both bounds nothing depends on it any more.
         capped = min(at + 1, max(len(low), len(high)) + 1)
-        return _Reading(_WHOLE, state.negative, state.digits + self._each, capped, versus_low, versus_high, rest)
+        return _Reading(_WHOLE, state.negative, capped, versus_low, versus_high, rest)
 
     def _ended(self, state: _Reading) -> tuple[int, int, int]:
         """At the end of the whole part: (versus_low, versus_high, residue of the scaled number)."""
@@ -244,7 +240,7 @@ class _Reader:
 
     def _point(self, state: _Reading) -> _Reading:
         versus_low, versus_high, _ = self._ended(state)
-        return _Reading(_POINT, state.negative, state.digits, 0, versus_low, versus_high, state.rest)
+        return _Reading(_POINT, state.negative, 0, versus_low, versus_high, state.rest)
 
     def _fraction(self, state: _Reading, digit: int) -> _Reading | None:
         bounds = self._signs[state.negative]
@@ -263,8 +259,7 @@ class _Reader:
             rest = (state.rest * 10 + digit) % self._step if at < self._scale else state.rest
         capped = min(at + 1, max(len(low), len(high), self._scale))
         broken = self._spec.fractional and (state.broken or digit > 0)
-        digits = state.digits + self._each
-        return _Reading(_FRACTION, state.negative, digits, capped, versus_low, versus_high, rest, broken)
+        return _Reading(_FRACTION, state.negative, capped, versus_low, versus_high, rest, broken)
 
     def final(self, state: _Reading) -> bool:
         if state.phase in (_POWER, _POWER2):
@@ -316,12 +311,14 @@ def _magnitudes(spec: NumberSpec, negative: bool) -> _Magnitudes | None:
         return None
     if near is None or near < zero or (near == zero and negative):
         near, near_open = zero, negative
-    low = _bound(near)
-    return _Magnitudes(low, near_open, None if far is None else _bound(far), far_open)
+    if near >= _ENDLESS:
+        return None
+    return _Magnitudes(_bound(near), near_open, None if far is None or far >= _ENDLESS else _bound(far), far_open)
 
 
-def _automaton(spec: NumberSpec, meter: Meter, *, limited: bool = True) -> Dfa:
-    reader = _Reader(spec, limited)
+def _automaton(spec: NumberSpec, meter: Meter) -> Dfa:
+    """Numbers of any number of digits."""
+    reader = _Reader(spec)
     return minimise(trim(explore(_Reading(_BEGIN, False), reader.step, reader.final, meter)))
 
 
@@ -334,7 +331,7 @@ class NumberText:
 
     def limited(self, meter: Meter) -> Dfa:
         """Without a register."""
-        return intersect([self.dfa, _few_digits()], meter) if self.counted else self.dfa
+        return few_digits(self.dfa, meter) if self.counted else self.dfa
 
 
 def number_text(spec: NumberSpec, meter: Meter, where: str = "") -> NumberText:
@@ -350,19 +347,11 @@ def number_text(spec: NumberSpec, meter: Meter, where: str = "") -> NumberText:
 
 
 def _number_text(spec: NumberSpec, meter: Meter) -> NumberText:
-    if not (spec.divisors or spec.excluded):
-        return NumberText(_automaton(spec, meter))
-    dfa = _automaton(spec, meter, limited=False)
+    dfa = _automaton(spec, meter)
     for divisor in spec.excluded:
-        multiples = _automaton(NumberSpec(divisors=(divisor,)), meter, limited=False)
+        multiples = _automaton(NumberSpec(divisors=(divisor,)), meter)
         dfa = intersect([dfa, complement(multiples, _BYTES)], meter)
     text = NumberText(minimise(dfa) if spec.excluded else dfa, counted=True)
-    if len(text.dfa.edges) * MAX_DIGITS > _GLADLY:
+    if (spec.divisors or spec.excluded) and len(text.dfa.edges) * MAX_DIGITS > _GLADLY:
         return text
-    return NumberText(minimise(text.limited(meter)))
-
-
-def _few_digits() -> Dfa:
-    """At most MAX_DIGITS digits, among other bytes."""
-    rows = [((0x2D, 0x2E, count), (0x30, 0x39, count + 1)) for count in range(MAX_DIGITS)]
-    return Dfa((*rows, ((0x2D, 0x2E, MAX_DIGITS),)), frozenset(range(MAX_DIGITS + 1)))
+    return NumberText(text.limited(meter))
