@@ -25,7 +25,7 @@ TRIE_TYPE = CONTEXT_TYPE  # what begins with a trie
 _WIDTH = 3  # numbers an array takes: its address and up to two lengths
 
 _u1, _u4, _u11, _u44 = types.uint8[::1], types.uint32[::1], types.uint8[:, ::1], types.uint32[:, ::1]
-_i4, _i44, _i8s = types.int32[::1], types.int32[:, ::1], types.int64[::1]
+_i4, _i44, _i8s, _u2 = types.int32[::1], types.int32[:, ::1], types.int64[::1], types.uint16[::1]
 
 
 def _accessor(kind: Any, columns: int, at: int) -> Any:
@@ -86,6 +86,7 @@ class Part:
 TRIE = Part()  # trie.py
 byte_of, depth_of, size_of = TRIE.array(_u1), TRIE.array(_i4), TRIE.array(_i4)
 token_of, twin_of, plain_of = TRIE.array(_i4), TRIE.array(_i4), TRIE.array(_u1)
+trie_nodes_of, kids_of, spelt_of = TRIE.array(_i44, 4), TRIE.array(_i4), TRIE.array(_u2)
 
 TABLES = Part(TRIE.end)  # tables.py
 classes_of, go_of, states_of = TABLES.array(_u1), TABLES.array(_i44), TABLES.array(_i44, 11)
@@ -103,8 +104,8 @@ threads_of, queue_of, report_of = ROOM.array(_i44, 5), ROOM.array(_i44, 3), ROOM
 text_of, starts_of = ROOM.array(_u1), ROOM.array(_i8s)  # the text of all tokens, and where each begins
 words_of, row_of, local_of = ROOM.array(_u4), ROOM.array(_u4), ROOM.array(_u4)  # composing.py
 marked_of, offsets_of, crossed_of = ROOM.array(_i44, 2), ROOM.array(_i8s), ROOM.array(_i8s)  # masking.py
-stretches_of, kinds_of, known_of = ROOM.array(_i44, 5), ROOM.array(_u11, 256), ROOM.array(_i44, 4)  # stretches.py
-dead_of = ROOM.array(_u11, 256)  # masking.py
+stretches_of, kinds_of, known_of = ROOM.array(_i44, 4), ROOM.array(_u11, 256), ROOM.array(_i44, 4)  # stretches.py
+dead_of, levels_of = ROOM.array(_u11, 256), ROOM.array(_i44, 4)  # levels.py
 
 MET = Part(ROOM.end)  # accepting.py
 spans_of, met_of, met_slots_of, told_of = MET.array(_i44, 2), MET.array(_i44, 5), MET.array(_i4), MET.array(_i8s)

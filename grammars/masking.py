@@ -19,9 +19,9 @@ from .context import (
     depth_of,
     distance_of,
     known_of,
+    levels_of,
     local_of,
     offsets_of,
-    plain_of,
     report_of,
     row_of,
     rules_of,
@@ -30,19 +30,22 @@ from .context import (
     stretches_of,
     threads_of,
     token_of,
+    trie_nodes_of,
     words_of,
 )
 from .jit import entry, inner, shared
-from .stretches import ELSEWHERE, END, SLOTS, allow, along_stretch, enter_stretch
+from .levels import CHILDREN, NEXT, SUBTREE, close_level, next_node, open_level, put_offsets
+from .levels import KIND as LEVEL_KIND
+from .stretches import ELSEWHERE, END, LEAST, SLOTS, allow
 from .tables import BASE, COUNT_LOOP, COUNTER, FAR, HIGH, KIND, LOOP, LOW, NO_LOOP, PLATEAU, RULE, TIGHT
 from .tables import PLAIN as FREE
+from .trie import DEEP, PLAIN, SIZE, TOKEN, WHAT
 from .walk import CROSSED, NODE, OPEN, REG, STATE, WORST, glide, keep, near, nearest, step
 
 WORDS, ROW, LOCAL = 0, 1, 2  # where a walk leaves its bits
 
 _i8, _u1, _i44, _i8s = types.int64, types.uint8[::1], types.int32[:, ::1], types.int64[::1]
 _u4, _i4 = types.uint32[::1], types.int32[::1]
-LEVELS = 8  # of a walk that remember what cannot be read there
 
 
 @inner(types.boolean(CONTEXT_TYPE, _i8, _i8))
@@ -111,63 +114,52 @@ def _read_token(context, trie, node, low, high, limit, exact, crossed, words):  
 def walk(context, trie, count, begin, end, limit, exact, first_only, into):  # type: ignore[no-untyped-def]
     """Sets the bit of every token in the nodes [begin, end) of a trie that threads[:count] can read.
 
-    The nodes are a whole subtree's children, and the threads stand before them. limit: the largest U that a successor
-    may have. exact: heed the free keys written. first_only: stop at one. into: WORDS, ROW or LOCAL of the room. The
-    room's marked[i] = (token, moves that only an exact test can judge); several walks may share a report. By depth:
-    offsets, crossed: the threads above it and such moves; dead: near the root, classes of bytes that none there reads.
-    Returns trie nodes visited, -1 in trouble.
+    The nodes are siblings with all that is below them, and the threads stand before them. limit: the largest U that a
+    successor may have. exact: heed the free keys written. first_only: stop at one. into: WORDS, ROW or LOCAL of the
+    room. The room's marked[i] = (token, moves that only an exact test can judge); several walks may share a report. By
+    depth: offsets, crossed: the threads above it and such moves. Returns trie nodes visited, -1 in trouble.
     """
-    words = words_of(context)
+    words, report, nodes = words_of(context), report_of(context), trie_nodes_of(trie)
     if into != WORDS:
         words = row_of(context) if into == ROW else local_of(context)
-    byte, depth, size = byte_of(trie), depth_of(trie), size_of(trie)
-    token, plain, report = token_of(trie), plain_of(trie), report_of(context)
     offsets, crossed, stretches = offsets_of(context), crossed_of(context), stretches_of(context)
     offsets[0], offsets[1], crossed[0] = 0, count, 0
-    above = depth[begin] - 1 if begin < end else 0
-    i, visited, last = begin, 0, stretches.shape[0] - 1
-    stretches[last, END] = 0
-    known_of(context)[SLOTS, 0] = SLOTS if first_only == 1 else 0
-    if enter_stretch(context, _i8(0), count, begin, end, limit, exact, _i8(0)) < 0:
-        return _i8(-1)
-    dead, classes = dead_of(context), classes_of(context)
-    dead[0, :] = 0
-    while i < end:
-        if stretches[last, END] > 0:
-            i = along_stretch(context, trie, _i8(i), _i8(above), words)
-            if i >= end:
-                break
-        d = depth[i] - above
-        heeded = exact == 0 and d <= LEVELS and stretches[last, END] == 0
-        if heeded and dead[d - 1, classes[byte[i]]] == 1:
-            i += size[i]
+    stretches[stretches.shape[0] - 1, END], known_of(context)[SLOTS, 0] = 0, SLOTS if first_only == 1 else 0
+    if begin >= end:
+        return _i8(0)
+    levels, visited, above = levels_of(context), 0, _i8((nodes[begin, WHAT] >> DEEP) - 1)
+    level = open_level(context, trie, _i8(1), _i8(0), begin, end, limit, exact, _i8(0))
+    while level > 0:
+        i = next_node(context, trie, level, words)
+        if i < 0:
+            level = close_level(context, level)
             continue
+        d, byte = _i8((nodes[i, WHAT] >> DEEP) - above), _i8(nodes[i, WHAT] & (PLAIN - 1))
+        put_offsets(context, level, d)
         visited += 1
         low, high = offsets[d - 1], offsets[d]
-        if high - low == 1 and plain[i] == 1 and first_only == 0 and _loops(context, low, exact):
-            _loop(context, trie, low, _i8(i), limit, crossed[d - 1], words)
-            i += size[i]
+        if high - low == 1 and nodes[i, WHAT] & PLAIN and first_only == 0 and _loops(context, low, exact):
+            _loop(context, trie, low, i, limit, crossed[d - 1], words)
             continue
         report[CROSSED] = 0
-        top = _successors(context, low, high, _i8(byte[i]), exact)
+        top = _successors(context, low, high, byte, exact)
         if top < 0:
             return _i8(-1)
         if top == high:
-            if heeded:
-                dead[d - 1, classes[byte[i]]] = 1
-            i += size[i]
+            if exact == 0 and levels[level, LEVEL_KIND] == CHILDREN:
+                dead_of(context)[level - 1, classes_of(context)[byte]] = 1
             continue
-        if d < LEVELS:
-            dead[d, :] = 0
         offsets[d + 1] = top
         crossed[d] = crossed[d - 1] + report[CROSSED]
-        if token[i] >= 0 and _read_token(
-                context, trie, _i8(i), high, top, limit, exact, crossed[d], words) and first_only == 1:
+        if nodes[i, TOKEN] >= 0 and _read_token(
+                context, trie, i, high, top, limit, exact, crossed[d], words) and first_only == 1:
             break
-        if enter_stretch(context, high, top, _i8(i + 1), _i8(i + size[i]), limit, exact, crossed[d]) < 0:
-            return _i8(-1)
-        i += 1
-    return _i8(visited)
+        below = nodes[i, SIZE] - 1
+        if below >= LEAST or levels[level, LEVEL_KIND] != SUBTREE:
+            level = open_level(context, trie, d + 1, level, i + 1, i + 1 + below, limit, exact, crossed[d])
+        else:
+            levels[level, NEXT] = i + 1
+    return _i8(visited if level >= 0 else -1)
 
 
 @entry(_i8(CONTEXT_TYPE, _i44, _i8, _i8, _i8))

@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from .masking import LEVELS
+from .levels import LISTED
 from .stretches import SLOTS
 from .vocabulary import Vocabulary
 from .walk import QUEUE, REPORT
@@ -31,6 +31,7 @@ class Room(NamedTuple):
     kinds: Any
     known: Any
     dead: Any
+    levels: Any
 
 
 def room_for(vocabulary: Vocabulary, threads: int) -> Room:
@@ -40,8 +41,9 @@ def room_for(vocabulary: Vocabulary, threads: int) -> Room:
     return Room(threads=_buffer(threads), queue=np.zeros((QUEUE, 3), np.int32), report=np.zeros(REPORT, np.int64),
                 text=vocabulary.text, starts=vocabulary.starts, words=words, row=row, local=local,
                 marked=np.empty((vocabulary.size, 2), np.int32), offsets=offsets, crossed=crossed,
-                stretches=np.zeros((vocabulary.longest + 2, 5), np.int32), kinds=np.zeros((SLOTS, 256), np.uint8),
-                known=np.zeros((SLOTS + 1, 4), np.int32), dead=np.zeros((LEVELS, 256), np.uint8))
+                stretches=np.zeros((vocabulary.longest + 2, 4), np.int32), kinds=np.zeros((SLOTS, 256), np.uint8),
+                known=np.zeros((SLOTS + 1, 4), np.int32), dead=np.zeros((LISTED, 256), np.uint8),
+                levels=np.zeros((vocabulary.longest + 3, 4), np.int32))
 
 
 def widened(room: Room, threads: int) -> Room:

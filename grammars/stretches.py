@@ -15,13 +15,10 @@ from .context import (
     TRIE_TYPE,
     byte_of,
     classes_of,
-    crossed_of,
-    depth_of,
     go_of,
     kinds_of,
     known_of,
     marked_of,
-    offsets_of,
     report_of,
     size_of,
     states_of,
@@ -39,8 +36,8 @@ SLOTS = 24  # lists of one walk
 _BYTES = 8  # that must lead back
 COMMON = np.frombuffer(b"aeot AE01_.-\xc3\xe4\x80\xa0", np.uint8)
 DEAD, BACK, ELSEWHERE = 0, 1, 2  # what a byte does
-# columns of a stretch: its subtree's end, the node up to which something else goes on, its thread, the list, marks
-END, BUSY, AT, SLOT, MARKS = 0, 1, 2, 3, 4
+# columns of a stretch: its subtree's end, its thread, the list, marks
+END, AT, SLOT, MARKS = 0, 1, 2, 3
 
 _i8, _i44, _i8s, _u4 = types.int64, types.int32[:, ::1], types.int64[::1], types.uint32[::1]
 
@@ -134,40 +131,26 @@ def enter_stretch(context, at, top, begin, end, limit, exact, marks):  # type: i
         return _i8(-1) if slot == -2 else open_now
     report[WORST] = max(report[WORST], cost)
     row = stretches[open_now]
-    row[END], row[BUSY], row[AT], row[SLOT], row[MARKS] = end, begin, at, slot, marks
+    row[END], row[AT], row[SLOT], row[MARKS] = end, at, slot, marks
     stretches[last, END] = open_now + 1
     return open_now + 1
 
 
-@inner(_i8(CONTEXT_TYPE, TRIE_TYPE, _i8, _i8, _u4))
-def along_stretch(context, trie, i, above, words):  # type: ignore[no-untyped-def]
-    """Goes on in the open stretches from node i as long as nothing else happens; returns the node at which it does.
-
-    That node is not in a stretch, or leads out of one: then its parent's threads are where offsets say.
-    """
-    byte, depth, size, token = byte_of(trie), depth_of(trie), size_of(trie), token_of(trie)
-    stretches, kinds = stretches_of(context), kinds_of(context)
-    offsets, crossed = offsets_of(context), crossed_of(context)
-    last = stretches.shape[0] - 1
-    while stretches[last, END] > 0:
-        row = stretches[stretches[last, END] - 1]
-        if i >= row[END]:
-            stretches[last, END] -= 1
+@inner(_i8(CONTEXT_TYPE, TRIE_TYPE, _i8, _u4))
+def along_stretch(context, trie, i, words):  # type: ignore[no-untyped-def]
+    """Goes on in the innermost open stretch from node i as long as nothing else happens; returns the node at which it
+    does, or the stretch's end."""
+    byte, size, token = byte_of(trie), size_of(trie), token_of(trie)
+    stretches = stretches_of(context)
+    row = stretches[stretches[stretches.shape[0] - 1, END] - 1]
+    kind = kinds_of(context)[row[SLOT]]
+    while i < row[END] and kind[byte[i]] != ELSEWHERE:
+        if kind[byte[i]] == DEAD:
+            i += size[i]
             continue
-        if i < row[BUSY]:
-            break
-        kind = kinds[row[SLOT]]
-        while i < row[END] and kind[byte[i]] != ELSEWHERE:
-            if kind[byte[i]] == DEAD:
-                i += size[i]
-                continue
-            if token[i] >= 0:
-                allow(context, trie, _i8(i), words, _i8(row[MARKS]))
-            i += 1
-        if i < row[END]:
-            d = depth[i] - above
-            offsets[d - 1], offsets[d], crossed[d - 1] = row[AT], row[AT] + 1, row[MARKS]
-            row[BUSY] = i + size[i]
+        if token[i] >= 0:
+            allow(context, trie, _i8(i), words, _i8(row[MARKS]))
+        i += 1
     return _i8(i)
 
 

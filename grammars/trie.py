@@ -19,11 +19,19 @@ _i4, _u1, _i8 = types.int32[::1], types.uint8[::1], types.int64
 PLAIN_BYTES = bytes(b for b in range(0x20, 0x7F) if b not in b'"\\')
 
 
+SIZE, TOKEN, PLACE, WHAT = 0, 1, 2, 3  # columns of `nodes`
+PLAIN = LAST = 1 << 8  # beside the byte in WHAT, and in `spelt`
+DEEP = 9  # the bit of WHAT from which on it is the depth
+
+
 class Trie(NamedTuple):
     """Node i: byte[i] at depth[i] (1 for a first byte); its subtree is [i, i + size[i]).
 
     token[i]: the least id that ends here, -1 for none. twin[t]: the next id with the same bytes as t, -1 for none.
     plain[i]: 1 when the bytes of the whole subtree are PLAIN_BYTES.
+    The same for walks that skip most of it: nodes[i] is size, token, i's place in `kids`, and its byte with PLAIN and
+    the depth beside it, in one piece of memory. kids: the nodes by depth, so that siblings are neighbours; spelt: their
+    bytes, LAST beside that of a last sibling.
     """
 
     byte: Bytes
@@ -32,6 +40,9 @@ class Trie(NamedTuple):
     token: Int32s
     twin: Int32s
     plain: Bytes
+    nodes: Int32s
+    kids: Int32s
+    spelt: npt.NDArray[np.uint16]
 
 
 @njit(_i8(_u1, types.int64[::1], _i4, _u1, _i4, _i4, _i4, _i4), cache=True, nogil=True)
@@ -102,7 +113,12 @@ def build_trie(tokens: Sequence[bytes], ids: Sequence[int], width: int) -> Trie:
     twin = np.full(width, -1, np.int32)
     nodes = _fill(text.copy(), ends, np.array(order, np.int32), byte, depth, size, token, twin)
     byte, depth, size, token = byte[:nodes].copy(), depth[:nodes].copy(), size[:nodes].copy(), token[:nodes].copy()
-    return Trie(byte, depth, size, token, twin, _plain(byte, size))
+    plain = _plain(byte, size)
+    kids = np.argsort(depth.astype(np.uint16), kind="stable").astype(np.int32)
+    what = byte + PLAIN * plain.astype(np.int32) + (depth << DEEP)
+    table = np.stack([size, token, np.empty_like(size), what], axis=1)
+    table[kids, PLACE] = np.arange(len(kids))
+    return Trie(byte, depth, size, token, twin, plain, table, kids, byte[kids] + LAST * _last(kids, depth, size))
 
 
 def heads(trie: Trie) -> Int32s:
@@ -113,6 +129,14 @@ def heads(trie: Trie) -> Int32s:
     above = trie.byte[first[np.searchsorted(first, second) - 1]].astype(np.int64) if len(second) else second
     found[256 + 256 * above + trie.byte[second]] = second
     return found
+
+
+def _last(kids: Int32s, depth: Int32s, size: Int32s) -> npt.NDArray[np.uint16]:
+    """Whether each of `kids` is the last child of its node: what comes after its subtree is no sibling."""
+    after = kids + size[kids]
+    ends = np.append(depth, 0)
+    last: npt.NDArray[np.uint16] = (ends[after] != depth[kids]).astype(np.uint16)
+    return last
 
 
 def _plain(byte: Bytes, size: Int32s) -> Bytes:
