@@ -15,7 +15,8 @@ from .errors import MissingField, UnknownField, path_step
 REPLACED = MappingProxyType({
     "guided_json": "response_format", "guided_regex": "response_format", "guided_choice": "response_format",
     "guided_grammar": "response_format", "structured_outputs": "response_format", "json_schema": "response_format",
-    "functions": "response_format", "tools": "response_format", "max_new_tokens": "max_tokens",
+    "regex": "response_format", "ebnf": "response_format", "grammar": "response_format", "choice": "response_format",
+    "max_new_tokens": "max_tokens",
 })
 
 

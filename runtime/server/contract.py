@@ -7,7 +7,7 @@ from typing import Protocol
 
 from ...grammars.constraint import Constraint
 from ..branch import Answer, BranchId, Chunk, GenerateSpec
-from ..messages import Stats
+from ..messages import Stats, Usage
 
 
 class Generation(Protocol):
@@ -24,7 +24,7 @@ class Generation(Protocol):
 
 
 class ChatSession(Protocol):
-    """The owner of one request's branch. Closing it frees all that the request holds."""
+    """The owner of one request's branches. Closing it frees all that the request holds."""
 
     def branch(self) -> BranchId: ...
 
@@ -34,6 +34,11 @@ class ChatSession(Protocol):
 
     def length(self, branch: BranchId) -> int:
         """Tokens of the branch."""
+
+    async def prefill(self, branch: BranchId) -> Usage:
+        """Compute the branch, so that forks of it share the work."""
+
+    def fork(self, branch: BranchId, count: int) -> Sequence[BranchId]: ...
 
     def generate(self, branch: BranchId, spec: GenerateSpec) -> Generation: ...
 

@@ -14,6 +14,7 @@
     `-- InvalidParameter
         |-- UnknownField        code unknown_parameter
         `-- MissingField        code missing_required_parameter
+    ConstraintRefused           a ConstraintError, with its place in the body
     ClientGone                  nobody is left to answer; never seen by a client
 """
 
@@ -28,7 +29,7 @@ import msgspec
 from fastapi.exceptions import RequestValidationError
 from starlette.exceptions import HTTPException
 
-from ...grammars.errors import BudgetTooSmall, ConstraintError, EspalierError, MissingByte
+from ...grammars.errors import BudgetTooSmall, ConstraintError, EspalierError
 from ..errors import (
     EmptyPrompt,
     InvalidParameter,
@@ -41,7 +42,6 @@ from ..errors import (
     UnknownModel,
 )
 
-SCHEMA_PARAM = "response_format.json_schema.schema"
 RETRY_SECONDS = 5  # clients obey up to 120 s and give up at once above that
 INVALID = "invalid_request_error"
 SERVER = "server_error"
@@ -105,6 +105,15 @@ class ClientGone(Exception):
     """The client closed its connection before the answer was complete."""
 
 
+class ConstraintRefused(EspalierError):
+    """where: the path in the body of what the constraint was refused for."""
+
+    def __init__(self, cause: ConstraintError, where: str) -> None:
+        super().__init__(cause.message, where=cause.where, fix=cause.fix)
+        self.code = cause.code
+        self.param = where
+
+
 class ErrorBody(msgspec.Struct, frozen=True):
     message: str
     type: str
@@ -166,10 +175,10 @@ def _known_problem(cause: EspalierError) -> Problem | None:
             return Problem(404, ErrorBody(str(cause), INVALID, "model", "model_not_found"))
         case BudgetTooSmall():
             return _client_problem(cause, "max_tokens")
-        case MissingByte() if cause.where.startswith("byte "):  # of a message; else of the constraint
+        case ConstraintRefused():
+            return _client_problem(cause, cause.param)
+        case ConstraintError():  # of a text: a character that no token can spell
             return _client_problem(cause, "messages")
-        case ConstraintError():
-            return _client_problem(cause, schema_param(cause.where))
         case TemplateError() | TokenizerError() | EmptyPrompt() | PromptTooLong():
             return _client_problem(cause, "messages")
         case InvalidBody():  # its place is a line and column
@@ -206,16 +215,6 @@ def _param(where: str) -> str | None:
     if re.fullmatch(r"\w+(/\w+)+", where):
         return "".join(map(path_step, where.split("/"))).removeprefix(".")
     return where or None
-
-
-def schema_param(pointer: str) -> str:
-    """The path of a place in the schema, as seen from the request's body. pointer: a JSON pointer, maybe after '#',
-    maybe followed by a column within a pattern, which has no place in a path."""
-    pointer = re.sub(r"( line \d+)?( column \d+)?$", "", pointer)
-    if not pointer.startswith(("/", "#")):
-        return SCHEMA_PARAM
-    tokens = pointer.lstrip("#").split("/")[1:]
-    return SCHEMA_PARAM + "".join(path_step(token.replace("~1", "/").replace("~0", "~")) for token in tokens)
 
 
 def path_step(key: str | int) -> str:

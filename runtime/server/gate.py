@@ -16,7 +16,8 @@ T = TypeVar("T")
 
 
 class Gate:
-    """At most `capacity` requests at once. After `drain` began, nobody comes in; those inside may finish in time."""
+    """At most `capacity` answers at once (one request alone may have more). After `drain` began, nobody comes in; those
+    inside may finish in time."""
 
     def __init__(self, capacity: int) -> None:
         self._capacity = capacity
@@ -27,18 +28,18 @@ class Gate:
         self.closing = False
 
     @contextmanager
-    def enter(self) -> Iterator[None]:
-        """Raises ShuttingDown or Overloaded."""
+    def enter(self, places: int = 1) -> Iterator[None]:
+        """places: as many as the request has choices. Raises ShuttingDown or Overloaded."""
         if self.closing:
             raise ShuttingDown
-        if self._inside >= self._capacity:
+        if self._inside and self._inside + places > self._capacity:
             raise Overloaded(f"{self._inside} requests are being held already", fix="Try again later.")
-        self._inside += 1
+        self._inside += places
         self._empty.clear()
         try:
             yield
         finally:
-            self._inside -= 1
+            self._inside -= places
             if self._inside == 0:
                 self._empty.set()
 

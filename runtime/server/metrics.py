@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 from prometheus_client import CONTENT_TYPE_LATEST, CollectorRegistry, Counter, Histogram, generate_latest
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
@@ -63,9 +63,11 @@ class Watch:
             self._first.observe(time.perf_counter() - self._began)
             self._first = None
 
-    def finished(self, answer: Answer) -> None:
+    def finished(self, answers: Sequence[Answer]) -> None:
+        """Of several choices, one that was cut makes the request's outcome."""
         self._whole.observe(time.perf_counter() - self._began)
-        self._requests.labels(finish_of(answer)).inc()
+        cut = any(finish_of(answer) == "length" for answer in answers)
+        self._requests.labels("length" if cut else "stop").inc()
 
 
 class _EngineCollector(Collector):

@@ -9,6 +9,7 @@ import msgspec
 from msgspec import UNSET, UnsetType
 
 from ..branch import Answer
+from ..messages import Usage
 
 FinishReason = Literal["stop", "length"]
 
@@ -48,9 +49,9 @@ class Message(msgspec.Struct, frozen=True):
 
 
 class Choice(msgspec.Struct, frozen=True):
+    index: int
     message: Message
     finish_reason: FinishReason
-    index: int = 0
     logprobs: None = None
 
 
@@ -69,9 +70,9 @@ class Delta(msgspec.Struct, frozen=True):
 
 
 class ChunkChoice(msgspec.Struct, frozen=True):
+    index: int
     delta: Delta
     finish_reason: FinishReason | None = None
-    index: int = 0
     logprobs: None = None
 
 
@@ -90,8 +91,7 @@ def fresh_id() -> str:
     return f"chatcmpl-{uuid.uuid4().hex}"
 
 
-def usage_of(answer: Answer) -> CompletionUsage:
-    usage = answer.usage
+def usage_of(usage: Usage) -> CompletionUsage:
     return CompletionUsage(
         usage.prompt, usage.generated, usage.prompt + usage.generated, PromptDetails(usage.cached)
     )

@@ -53,7 +53,6 @@ REFUSED = {
     "170 a constraint of another product": (chat(regex="a", response_format=form({})), "regex"),
     "170 guided_json": (chat(guided_json={"type": "boolean"}), "guided_json"),
     "170 ebnf": (chat(ebnf="root ::= 'a'", response_format={"type": "json_object"}), "ebnf"),
-    "180 several choices": (chat(n=3, stream=True), "n"),
     "191 thinking of another product": (chat(separate_reasoning=True), "separate_reasoning"),
     "193 bias": (chat(logit_bias={"97": -100}), "logit_bias"),
     "205 calls in the history": (

@@ -78,6 +78,12 @@ class FakeSession:
     def length(self, branch: int) -> int:
         return sum(len(content.split()) + 1 for _, content in self._messages)
 
+    async def prefill(self, branch: int) -> Usage:
+        return Usage(prompt=self.length(branch), cached=3)
+
+    def fork(self, branch: int, count: int) -> list[int]:
+        return [branch] * count
+
     def generate(self, branch: int, spec: GenerateSpec) -> FakeGeneration:
         self._runtime.calls.append(Call(self._messages, spec))
         script = self._runtime.scripts.get(self._messages[-1][1], Script())

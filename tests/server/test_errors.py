@@ -6,7 +6,8 @@ import httpx
 import openai
 import pytest
 
-from espalier.runtime.server.errors import problem_of, schema_param
+from espalier.runtime.server.errors import problem_of
+from espalier.runtime.server.formats import schema_place
 from espalier.runtime.server.settings import Settings
 
 from .fake_runtime import CONTEXT, FakeRuntime
@@ -104,11 +105,24 @@ def test_every_wrong_route_has_the_shape(server: LiveServer, method: str, path: 
 
 
 FIELDS = [
-    ({"tools": []}, "tools", "unknown_parameter"),
+    ({"tools": [{"type": "function"}]}, "tools", "invalid_value"),
+    ({"reasoning_effort": "low"}, "reasoning_effort", "invalid_value"),
+    ({"store": True}, "store", "invalid_value"),
+    ({"service_tier": "priority"}, "service_tier", "invalid_value"),
+    ({"modalities": ["text", "audio"]}, "modalities", "invalid_value"),
+    ({"modalities": ["audio"]}, "modalities[0]", "invalid_value"),
+    ({"metadata": {"k": 1}}, "metadata.k", "invalid_value"),
+    ({"metadata": {str(n): "" for n in range(17)}}, "metadata", "invalid_value"),
+    ({"tool_choice": "required"}, "tool_choice", "invalid_value"),
+    ({"logprobs": True}, "logprobs", "invalid_value"),
+    ({"frequency_penalty": 0.1}, "frequency_penalty", "invalid_value"),
+    ({"logit_bias": {"5": 1}}, "logit_bias", "invalid_value"),
+    ({"top_k": -1}, "top_k", "invalid_value"),
+    ({"min_p": 1.5}, "min_p", "invalid_value"),
     ({"guided_json": {}}, "guided_json", "unknown_parameter"),
     ({"temprature": 0}, "temprature", "unknown_parameter"),
-    ({"logprobs": None}, "logprobs", "unknown_parameter"),
-    ({"n": 2}, "n", "invalid_value"),
+    ({"n": 33}, "n", "invalid_value"),
+    ({"n": 0}, "n", "invalid_value"),
     ({"n": True}, "n", "invalid_value"),
     ({"temperature": 2.1}, "temperature", "invalid_value"),
     ({"temperature": True}, "temperature", "invalid_value"),
@@ -158,6 +172,10 @@ FIELDS = [
     ({"response_format": {"type": "json_schema", "schema": {}}}, "response_format.schema", "unknown_parameter"),
     ({"response_format": {"type": "json_object", "json_schema": {"name": "x", "schema": {}}}},
      "response_format.json_schema", "invalid_value"),
+    ({"response_format": {"type": "regex"}}, "response_format.regex", "missing_required_parameter"),
+    ({"response_format": {"type": "regex", "regex": "a", "gbnf": "b"}}, "response_format.gbnf", "invalid_value"),
+    ({"response_format": {"type": "choices", "choices": []}}, "response_format.choices", "invalid_value"),
+    ({"response_format": {"type": "choices", "choices": ["a", 1]}}, "response_format.choices[1]", "invalid_value"),
     ({"response_format": "json"}, "response_format", "invalid_value"),
     ({"model": None}, "model", "invalid_value"),
 ]
@@ -176,7 +194,7 @@ def test_a_wrong_field_is_named_by_its_path(
 @pytest.mark.parametrize(
     ("field", "near"),
     [("temprature", "temperature"), ("max_token", "max_tokens"), ("guided_json", "response_format"),
-     ("top_k", "top_p")],
+     ("regex", "response_format"), ("top_n", "top_p")],
 )
 def test_an_unknown_field_is_answered_with_the_nearest(server: LiveServer, field: str, near: str) -> None:
     error = server.post({"model": MODEL, "messages": [{"role": "user", "content": "x"}], field: 1}).json()["error"]
@@ -185,10 +203,10 @@ def test_an_unknown_field_is_answered_with_the_nearest(server: LiveServer, field
 
 
 def test_a_field_that_is_like_no_other_gets_the_list_and_no_guess(server: LiveServer) -> None:
-    body = {"model": MODEL, "messages": [{"role": "user", "content": "x"}], "logprobs": True}
+    body = {"model": MODEL, "messages": [{"role": "user", "content": "x"}], "zebra": True}
     error = server.post(body).json()["error"]
     assert "Did you mean" not in error["message"]
-    assert "Known fields are max_completion_tokens" in error["message"]
+    assert "Known fields are frequency_penalty" in error["message"]
 
 
 @pytest.mark.parametrize(
@@ -242,7 +260,7 @@ def test_a_plain_request_id_is_echoed_and_any_other_replaced(server: LiveServer,
      ("/properties/é", '.properties["é"]'), ("line 3", "")],
 )
 def test_a_pointer_becomes_a_path_of_the_request(pointer: str, param: str) -> None:
-    assert schema_param(pointer) == "response_format.json_schema.schema" + param
+    assert schema_place("schema", pointer) == "schema" + param
 
 
 def test_an_unknown_cause_never_shows_its_text() -> None:

@@ -92,6 +92,16 @@ def test_a_seed_fixes_the_answer(client: openai.OpenAI) -> None:
     assert len({ask(seed) for seed in (-1, 2, 3)}) > 1
 
 
+def test_choices_of_one_prompt_differ_and_the_first_is_the_answer_without_n(client: openai.OpenAI) -> None:
+    options = {"model": MODEL, "messages": question("Tell me a story."), "max_tokens": 8, "seed": 5}
+    reply = client.chat.completions.create(**options, n=3)
+    texts = [choice.message.content for choice in reply.choices]
+    assert len(set(texts)) == 3
+    assert texts[0] == client.chat.completions.create(**options).choices[0].message.content
+    assert reply.usage is not None
+    assert reply.usage.completion_tokens == 24
+
+
 def test_the_prompt_is_reused(client: openai.OpenAI) -> None:
     text = "Say yes. " * 20
     for _ in range(2):

@@ -1,0 +1,86 @@
+"""What a request asks of the runtime: a prompt, how to go on from it, and how many answers."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+from ...grammars.constraint import Constraint
+from ...grammars.errors import BudgetTooSmall, ConstraintError, MissingByte
+from ..branch import BranchId, GenerateSpec
+from ..errors import PromptTooLong
+from .contract import ChatSession
+from .errors import ConstraintRefused
+from .forms import SamplingForm
+
+LEAST_TOP_P = 1e-9  # OpenAI takes 0, a sampler needs something to choose from
+_GOLDEN = 0x9E3779B97F4A7C15  # odd, so that different choices have different seeds
+
+
+@dataclass(frozen=True, slots=True)
+class Enforced:
+    """place: a place in the constraint -> the path of it in the body."""
+
+    constraint: Constraint
+    place: Callable[[str], str]
+
+    @contextmanager
+    def refusals(self) -> Iterator[None]:
+        """What the constraint is refused for is said with its path in the body."""
+        try:
+            yield
+        except BudgetTooSmall:
+            raise
+        except ConstraintError as error:
+            if isinstance(error, MissingByte) and error.where.startswith("byte "):
+                raise  # of the prompt's text
+            raise ConstraintRefused(error, self.place(error.where)) from error
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """prompt: appends it to an empty branch; it may block. where: the field of the body that it came in. budget: tokens
+    of an answer; None: what the context leaves, at most `most`."""
+
+    form: SamplingForm
+    prompt: Callable[[ChatSession, BranchId], None]
+    where: str
+    budget: int | None
+    most: int
+    enforced: Enforced | None = None
+
+    @property
+    def choices(self) -> int:
+        return self.form.n or 1
+
+    def specs(self, prompt: int, context: int) -> list[GenerateSpec]:
+        """One a choice. prompt: its tokens. Raises PromptTooLong."""
+        room, least = context - prompt, 1 if self.budget is None else self.budget
+        if room < least:
+            raise PromptTooLong(
+                f"the prompt has {prompt} tokens and the answer may have {least}, but the context is {context} tokens",
+                where=self.where, fix=f"Shorten the {self.where} or lower max_tokens.",
+            )
+        budget = min(room, self.most) if self.budget is None else self.budget
+        return [self._spec(budget, choice) for choice in range(self.choices)]
+
+    def _spec(self, budget: int, choice: int) -> GenerateSpec:
+        form = self.form
+        return GenerateSpec(
+            max_tokens=budget,
+            temperature=1.0 if form.temperature is None else form.temperature,
+            top_k=form.top_k or 0,
+            top_p=1.0 if form.top_p is None else max(form.top_p, LEAST_TOP_P),
+            min_p=form.min_p or 0.0,
+            seed=None if form.seed is None else seed_of(form.seed, choice),
+            stop=tuple(form.stop or ()),
+            ignore_end=bool(form.ignore_eos),
+            constraint=None if self.enforced is None else self.enforced.constraint,
+        )
+
+
+def seed_of(seed: int, choice: int) -> int:
+    """The first choice has the request's own seed, the others seeds that no small seed is near. All of 64 bits."""
+    mixed = (seed ^ (choice * _GOLDEN)) % 2**64
+    return mixed - 2**64 if mixed >= 2**63 else mixed

@@ -1,0 +1,64 @@
+"""What the forms of all requests are made of: strict, closed, frozen; null means unset in every optional field."""
+
+from __future__ import annotations
+
+from decimal import Decimal
+from typing import Annotated
+
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
+
+from ..errors import InvalidParameter
+
+MOST_TOKENS = 2**31 - 1
+MOST_CHOICES = 32
+
+
+class Form(BaseModel):
+    model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
+
+
+def names_of(form: type[Form]) -> tuple[str, ...]:
+    """The fields of a form as they are written in a body, without those that may only be null."""
+    fields = form.model_fields.items()
+    return tuple(sorted(field.alias or name for name, field in fields if field.annotation is not type(None)))
+
+
+def _as_list(value: object) -> object:
+    return [value] if isinstance(value, str) else value
+
+
+def _as_float(value: object) -> object:
+    return float(value) if isinstance(value, Decimal) else value
+
+
+Fraction = Annotated[float, BeforeValidator(_as_float), Field(allow_inf_nan=False)]
+StopString = Annotated[str, Field(min_length=1, max_length=256)]
+Name = Annotated[str, Field(max_length=512)]
+
+
+class StreamOptions(Form):
+    include_usage: bool | None = None
+    include_obfuscation: Annotated[bool, Field(le=False)] | None = None
+
+
+class SamplingForm(Form):
+    """The fields of every request that generates. `user` has no effect."""
+
+    model: str
+    max_tokens: Annotated[int, Field(ge=1, le=MOST_TOKENS)] | None = None
+    temperature: Annotated[Fraction, Field(ge=0, le=2)] | None = None
+    top_p: Annotated[Fraction, Field(ge=0, le=1)] | None = None
+    top_k: Annotated[int, Field(ge=0, le=MOST_TOKENS)] | None = None
+    min_p: Annotated[Fraction, Field(ge=0, le=1)] | None = None
+    seed: Annotated[int, Field(ge=-(2**63), lt=2**63)] | None = None
+    stop: Annotated[list[StopString], BeforeValidator(_as_list), Field(max_length=16)] | None = None
+    ignore_eos: bool | None = None
+    n: Annotated[int, Field(ge=1, le=MOST_CHOICES)] | None = None
+    stream: bool | None = None
+    stream_options: StreamOptions | None = None
+    user: Name | None = None
+
+    def check_stream(self) -> None:
+        """Raises InvalidParameter."""
+        if self.stream_options is not None and not self.stream:
+            raise InvalidParameter("stream_options needs stream: true", where="stream_options")
