@@ -48,14 +48,14 @@ def commit() -> str:
     return (name or "unknown") + ("-dirty" if changes else "")
 
 
-def save(name: str, rows: Sequence[Measure], device: str | None = None) -> Path:
-    """Write results/<name>.json and print the rows."""
+def save(name: str, rows: Sequence[Measure], device: str | None = None, checkout: str | None = None) -> Path:
+    """Write results/<name>.json and print the rows. checkout: the commit, where there is no repository to ask."""
     record = {
         "name": name,
         "device": device or f"{cpu_name()}, one thread",
         "versions": {"python": platform.python_version(),
                      **{package: importlib.metadata.version(package) for package in PACKAGES}},
-        "commit": commit(),
+        "commit": checkout or commit(),
         "date": time.strftime("%Y-%m-%d"),
         "command": "python -m " + " ".join(["bench" if sys.argv[0].endswith("__main__.py") else f"bench.{name}",
                                             *sys.argv[1:]]),

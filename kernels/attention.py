@@ -251,5 +251,4 @@ def fast(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, batch: Batch, scale:
 IMPLEMENTATIONS = (
     Implementation("attend", ("cpu",), FLOATS, ("fast",), fast),
     Implementation("attend", ("cpu",), (torch.float32,), ("exact",), exact),
-    Implementation("attend", ("cuda",), FLOATS, ("fast",), reference),
 )

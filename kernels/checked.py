@@ -24,7 +24,10 @@ def clear(device: torch.device) -> torch.Tensor:
 
 def raise_error(error: torch.Tensor) -> None:
     """Waits for the device. Raises KernelError when a kernel has left a code: the highest of them."""
-    code = int(error)
+    raise_code(int(error))
+
+
+def raise_code(code: int) -> None:
     if code:
         raise KernelError(f"{_NAMES.get(code, f'code {code}')}; nothing was read or written there")
 

@@ -9,12 +9,14 @@ out, with a code where an error tensor is given (see checked).
 
 from __future__ import annotations
 
+import numpy as np
 import torch
 
 from .base import FLOATS, Implementation, KernelError
 from .checked import require
 from .jit import Arg, constexpr, jit, tl
 from .layout import PagedCache
+from .sent import sent
 
 BLOCK = 512
 
@@ -66,7 +68,7 @@ def on_device(cache: PagedCache, copies: torch.Tensor, *, error: torch.Tensor | 
 
 
 def copies_of(copies: list[tuple[int, int, int]], device: torch.device) -> torch.Tensor:
-    return torch.tensor(copies, dtype=torch.int32).reshape(-1, 3).to(device)
+    return sent(np.array(copies, np.int32).reshape(-1, 3), device)
 
 
 IMPLEMENTATIONS = (

@@ -1,7 +1,7 @@
 """gather_rows(x, index) -> rows: the last rows of a step before the head, and any other selection.
 
-x: [tokens, width]. index: [n] int64. Returns a new [n, width]: x[index]. On a GPU an index outside [0, tokens) is a
-fault of the caller; with an error tensor it leaves a code and its row is zeros (see checked).
+x: [tokens, width]. index: [n] int64 or int32. Returns a new [n, width]: x[index]. On a GPU an index outside
+[0, tokens) is a fault of the caller; with an error tensor it leaves a code and its row is zeros (see checked).
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ def _gather(
     row = (tl.program_id(0) // BLOCKS).to(tl.int64)
     i = tl.program_id(0) % BLOCKS * BLOCK + tl.arange(0, BLOCK)
     inside = i < width
-    at = tl.load(index + row)
+    at = tl.load(index + row).to(tl.int64)
     if CHECKED:
         known = (at >= 0) & (at < tokens)
         require(known, error, 4)

@@ -78,10 +78,14 @@ EXACT = Tiles(Tile(16, 64, 2, 5), Tile(128, 64, 8, 5), crowd=Tile(16, 64, 2, 4),
 LARGE = Tiles(Tile(16, 64, 4, 3), Tile(128, 64, 8, 2))
 EXACT_LARGE = Tiles(Tile(16, 64, 4, 3), Tile(64, 64, 8, 2))
 FP8_LARGE = Tiles(Tile(16, 64, 4, 3), Tile(64, 16, 4, 8))
+# float32 has no matrix unit of its own precision and takes twice the shared memory: for comparisons, not for speed.
+WIDE_FLOATS = Tiles(Tile(16, 32, 4, 2), Tile(32, 32, 4, 2))
 
 
-def tiles_for(head_dim: int, *, exact: bool = False, coded: bool = False) -> Tiles:
-    """What `attend` should be given, and a plan made for. coded: keys and values of 8 bits."""
+def tiles_for(head_dim: int, *, exact: bool = False, coded: bool = False, wide_floats: bool = False) -> Tiles:
+    """What `attend` should be given, and a plan made for. coded: keys and values of 8 bits. wide_floats: of float32."""
+    if wide_floats:
+        return WIDE_FLOATS
     if head_dim > 128:
         return EXACT_LARGE if exact else FP8_LARGE if coded else LARGE
     return EXACT if exact else FP8 if coded else FAST

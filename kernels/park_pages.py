@@ -18,11 +18,13 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
+import numpy as np
 import torch
 
 from .base import FLOATS, Implementation, KernelError
 from .jit import Arg, constexpr, jit, tl
 from .layout import PagedCache, Planes
+from .sent import sent
 
 BLOCK = 1024
 STAGING = 64 << 20
@@ -96,7 +98,7 @@ def park(cache: PagedCache, host: HostPages, pages: Sequence[int], places: Seque
     read = None
     lane.stream.wait_stream(torch.cuda.current_stream())
     with torch.cuda.stream(lane.stream):
-        on_device = _sent(pages, lane)
+        on_device = sent(np.array(pages, np.int32), lane.staging.device)
         for begin, end in _rounds(len(pages), lane):
             _move(cache, lane.staging, on_device[begin:end], gather=True)
             read = lane.stream.record_event()
@@ -112,7 +114,7 @@ def restore(cache: PagedCache, host: HostPages, places: Sequence[int], pages: Se
         return Moved()
     lane.stream.wait_stream(torch.cuda.current_stream())
     with torch.cuda.stream(lane.stream):
-        on_device = _sent(pages, lane)
+        on_device = sent(np.array(pages, np.int32), lane.staging.device)
         for begin, end in _rounds(len(pages), lane):
             for first, count, place in _runs(places[begin:end]):
                 lane.staging[first : first + count].copy_(host.data[place : place + count], non_blocking=True)
@@ -146,11 +148,6 @@ def _check(cache: PagedCache, host: HostPages, pages: Sequence[int], places: Seq
             raise KernelError(f"{name} {list(found)} must be different and in [0, {end})")
     if len(pages) != len(places):
         raise KernelError(f"{len(pages)} pages and {len(places)} places")
-
-
-def _sent(pages: Sequence[int], lane: Lane) -> torch.Tensor:
-    """Page numbers on the device; pinned, so that the host does not wait for the stream."""
-    return torch.tensor(pages, dtype=torch.int32).pin_memory().to(lane.staging.device, non_blocking=True)
 
 
 def _rounds(count: int, lane: Lane) -> Iterator[tuple[int, int]]:

@@ -25,12 +25,13 @@ from . import (
     paged_attention,
     park_pages,
     plan_items,
+    planned_batch,
     rms_norm,
     rope_write,
     sample,
 )
 from .base import Device, Implementation, KernelError, Mode
-from .layout import Batch, PagedCache
+from .layout import PagedCache
 from .linear import Groups, Matrix
 from .log_probs import LogProbs
 from .park_pages import Moved
@@ -45,6 +46,7 @@ TABLE: tuple[Implementation, ...] = (
     *exact_linear.IMPLEMENTATIONS,
     *rope_write.IMPLEMENTATIONS,
     *attention.IMPLEMENTATIONS,
+    *planned_batch.IMPLEMENTATIONS,
     *gated_silu.IMPLEMENTATIONS,
     *gather_rows.IMPLEMENTATIONS,
     *copy_slots.IMPLEMENTATIONS,
@@ -69,7 +71,7 @@ class Kernels:
     pack_linear: Callable[[Tensor, Groups | None], Matrix]
     linear: Callable[[Tensor, Matrix], Tensor]
     rope_write: Callable[..., Tensor]
-    attend: Callable[[Tensor, Tensor, Tensor, Batch, float], Tensor]
+    attend: Callable[..., Tensor]
     gated_silu: Callable[[Tensor], Tensor]
     gated_gelu: Callable[[Tensor], Tensor]
     gather_rows: Callable[[Tensor, Tensor], Tensor]
@@ -91,7 +93,8 @@ def choose(op: str, device: Device, dtype: torch.dtype, mode: Mode) -> Implement
     for implementation in TABLE:
         if implementation.serves(op, device, dtype, mode):
             return implementation
-    raise KernelError(f"no implementation of {op} for {device}, {dtype}, {mode}; exact mode needs float32 on the CPU")
+    raise KernelError(f"no implementation of {op} for {device}, {dtype}, {mode}; exact mode needs float32 on the CPU, "
+                      "bfloat16 on a GPU")
 
 
 def kernels(device: Device, dtype: torch.dtype, mode: Mode) -> Kernels:

@@ -26,6 +26,7 @@ from .compiled import address, bfloats, floats, inner, ints, kernel, load, longs
 from .jit import Arg, constexpr, jit, next_power_of_2, tl
 from .kv_codes import LIMITS, encode
 from .layout import Batch
+from .planned_batch import PlannedBatch
 from .read_heads import normed, place, read
 from .rope_scaling import Scaling
 from .write_heads import put_heads, put_scales
@@ -236,7 +237,8 @@ def _rope_write(
 
 
 def on_device(
-    qkv: torch.Tensor, cos: torch.Tensor, sin: torch.Tensor, k: torch.Tensor, v: torch.Tensor, batch: Batch, *,
+    qkv: torch.Tensor, cos: torch.Tensor, sin: torch.Tensor, k: torch.Tensor, v: torch.Tensor,
+    batch: Batch | PlannedBatch, *,
     interleaved: bool = False, norms: HeadNorms | None = None, scales: Scales | None = None,
     error: torch.Tensor | None = None, shape: Shape | None = None,
 ) -> torch.Tensor:

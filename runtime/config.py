@@ -11,6 +11,9 @@ from .errors import InvalidParameter
 Dtype = Literal["float32", "bfloat16"]
 Device = Literal["cpu", "cuda"]
 
+# What exact mode computes in.
+EXACT: dict[Device, Dtype] = {"cpu": "float32", "cuda": "bfloat16"}
+
 # Half-open ranges [low, high) of the integer fields.
 RANGES = {
     "page": (1, 4096),
@@ -27,7 +30,8 @@ RANGES = {
 class EngineConfig(msgspec.Struct, frozen=True, kw_only=True):
     """page: tokens per page. pages: size of the KV pool. step_tokens: most tokens computed in one step.
     max_rows: most requests computed in one step. max_waiting: requests that may queue; more are refused.
-    context: most tokens of one branch (0: what the model allows). exact: law 2 bit for bit (float32 only).
+    context: most tokens of one branch (0: what the model allows). exact: law 2 bit for bit (float32 on the
+    CPU, bfloat16 on a GPU).
     mask_bytes: memory of finished mask rows. threads: CPU threads of the executor (0: all cores). device: where the
     model and its KV pool are.
 
@@ -56,7 +60,7 @@ class EngineConfig(msgspec.Struct, frozen=True, kw_only=True):
         if self.device not in get_args(Device):
             raise InvalidParameter(f"device {self.device!r} is unknown", where="device",
                                    fix=f"Use one of {', '.join(get_args(Device))}.")
-        if self.exact and self.dtype != "float32":
-            raise InvalidParameter("exact mode computes in float32", where="exact", fix="Set dtype to float32.")
-        if self.exact and self.device != "cpu":
-            raise InvalidParameter("exact mode computes on the CPU", where="exact", fix="Set device to cpu.")
+        needed = EXACT[self.device]
+        if self.exact and self.dtype != needed:
+            raise InvalidParameter(f"exact mode computes in {needed} on {self.device}", where="exact",
+                                   fix=f"Set dtype to {needed}.")

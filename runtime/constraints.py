@@ -73,13 +73,16 @@ class Constrained:
 class Constraints:
     """bind: a msgpack-encoded Grammar -> a CompiledGrammar of this engine's vocabulary and mask table.
 
-    rows: the mask table's array (int32 [n, words]) at this moment, or None when there is no table. A grammar that
-    cannot be bound is kept with its error, so that the request that uses it fails with the true cause.
+    rows: the mask table's array (int32 [n, words]) at this moment, or None when there is no table; versions: how often
+    each row got new content (int64 [n]), or None. A grammar that cannot be bound is kept with its error, so that the
+    request that uses it fails with the true cause.
     """
 
-    def __init__(self, bind: Bind | None = None, rows: Callable[[], Any] | None = None) -> None:
+    def __init__(self, bind: Bind | None = None, rows: Callable[[], Any] | None = None,
+                 versions: Callable[[], Any] | None = None) -> None:
         self._bind = bind
         self._rows = rows
+        self._versions = versions
         self._bound: dict[int, CompiledLike | Exception] = {}
 
     def define(self, constraint: int, grammar: bytes) -> None:
@@ -106,3 +109,6 @@ class Constraints:
 
     def rows(self) -> Any:
         return self._rows() if self._rows else None
+
+    def versions(self) -> Any:
+        return self._versions() if self._versions else None

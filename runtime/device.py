@@ -20,12 +20,15 @@ class ExecutorFault(Exception):
 
 
 class Device:
-    """rows: the array of mask rows as it is now, or None. seconds: spent in the executor so far."""
+    """rows: the array of mask rows as it is now, or None; versions: how often each got new content, or None. seconds:
+    spent in the executor so far."""
 
-    def __init__(self, executor: Executor, *, rows: Callable[[], Any], clock: Callable[[], float]) -> None:
+    def __init__(self, executor: Executor, *, rows: Callable[[], Any], versions: Callable[[], Any],
+                 clock: Callable[[], float]) -> None:
         self.seconds = 0.0
         self._executor = executor
         self._rows = rows
+        self._versions = versions
         self._clock = clock
         self._bound: Any = None
 
@@ -50,7 +53,7 @@ class Device:
     def _bind_masks(self) -> None:
         rows = self._rows()
         if rows is not None and rows is not self._bound:
-            self._executor.bind_masks(rows)
+            self._executor.bind_masks(rows, self._versions())
             self._bound = rows
 
     @contextmanager

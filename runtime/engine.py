@@ -60,7 +60,8 @@ class Engine:
         self.constraints = constraints or Constraints()
         self.clock = clock
         self.counters = Counters()
-        self._device = Device(executor, rows=self.constraints.rows, clock=clock)
+        self._device = Device(
+            executor, rows=self.constraints.rows, versions=self.constraints.versions, clock=clock)
         self.reception = Reception(self)
         self._report = report or _log_fault
         self._inbox: queue.SimpleQueue[Command] = queue.SimpleQueue()

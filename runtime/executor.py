@@ -22,8 +22,9 @@ class Executor(Protocol):
     vocabulary_size: int
     context: int
 
-    def bind_masks(self, rows: Any) -> None:
-        """rows: the mask table's int32 array [n, ceil(V / 32)]; called again when the table moved."""
+    def bind_masks(self, rows: Any, versions: Any = None) -> None:
+        """rows: the mask table's int32 array [n, ceil(V / 32)]; called again when the table moved. versions: int64 [n],
+        how often each row got new content, so that a copy can follow; None: they may change at any time."""
 
     def forward(self, plan: Plan) -> Ticket: ...
 

@@ -19,6 +19,8 @@ from .words import Words
 
 if TYPE_CHECKING:
     from .engine import Engine
+    from .executor import Executor
+    from .models.llama import Llama
     from .runtime import Runtime
 
 Progress = Callable[[str], None]
@@ -66,12 +68,19 @@ def load_engine(path: Path, config: EngineConfig, tokenizer: Words | None = None
     from .gguf import GGUFFile
     from .models.load import load_model
     from .tokenizer import Tokenizer
-    from .torch_executor import TorchExecutor
 
     words: Words = tokenizer or Tokenizer.from_gguf(GGUFFile.open(path))
-    executor = TorchExecutor(load_model(path, config), config)
+    executor = executor_of(load_model(path, config), config)
     grammars = bind_grammars(words, executor.vocabulary_size, config)
     return Engine(executor, config, end_ids=words.stop_ids, constraints=grammars)
+
+
+def executor_of(model: Llama, config: EngineConfig) -> Executor:
+    """For the device of the configuration, on which the model was loaded. Raises InvalidParameter."""
+    from .paged_executor import PagedExecutor
+    from .torch_executor import TorchExecutor
+
+    return PagedExecutor(model, config) if config.device == "cuda" else TorchExecutor(model, config)
 
 
 def bind_grammars(words: Words, size: int, config: EngineConfig) -> Constraints:
@@ -91,6 +100,7 @@ def bind_grammars(words: Words, size: int, config: EngineConfig) -> Constraints:
     decoder = msgspec.msgpack.Decoder(Grammar)
     return Constraints(
         lambda grammar: CompiledGrammar(decoder.decode(grammar), vocabulary, table), lambda: table.array,
+        lambda: table.version,
     )
 
 

@@ -22,6 +22,7 @@ class Row:
     sampled_from: None, or the index i of a Pick of the previous step: tokens[0] is then the token that pick drew (its
     value here is a placeholder).
     logits_at: offsets into `tokens` whose next-token logits are needed, ascending; () for a chunk that is not the last.
+    owner: whose row it is, the same from step to step, so that its block table need not be told again; -1: nobody's.
     """
 
     tokens: tuple[int, ...]
@@ -29,6 +30,7 @@ class Row:
     pages: tuple[int, ...]
     logits_at: tuple[int, ...]
     sampled_from: int | None = None
+    owner: int = -1
 
 
 @dataclass(frozen=True, slots=True)

@@ -133,7 +133,7 @@ class Scheduler:
         row = Row(
             tokens=tuple(request.chain.slice(start, end)), start=start,
             pages=tuple(request.table[:self._memory.pool.pages_for(end)]),
-            logits_at=tuple(position - start for position in positions),
+            logits_at=tuple(position - start for position in positions), owner=request.arrival,
         )
         draft.add(Share(request, row, positions, copy))
 

@@ -47,7 +47,7 @@ class ScriptedExecutor:
         self._tickets = 0
         self._masks: Any = None
 
-    def bind_masks(self, rows: Any) -> None:
+    def bind_masks(self, rows: Any, versions: Any = None) -> None:
         self._masks = rows
 
     def forward(self, plan: Plan) -> Ticket:

@@ -1,9 +1,8 @@
-"""The executor that computes: plans become batches of tensors, logits become tokens."""
+"""The executor of the CPU: plans become batches of tensors, logits become tokens."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from dataclasses import replace
 from time import perf_counter
 
@@ -14,22 +13,19 @@ from numpy.typing import NDArray
 from ..kernels.base import KernelError
 from ..kernels.copy_slots import copies_of
 from ..kernels.layout import Batch, Span
-from ..kernels.sample import Draws, Picks
+from ..kernels.sample import Draws
 from .config import EngineConfig
 from .errors import EngineFault, InvalidParameter
 from .executor import Ticket
 from .models.llama import Llama, allocate_cache, forward
+from .picking import all_ones, check_masks, columns_of, faults, tokens_of
 from .plan import Pick, Plan, Row, Sampled
-
-_SEEDS = 2**64
-# Beyond these a temperature is as good as greedy, or as no model at all; logits divided by them are still float32.
-_COLDEST, _HOTTEST = 1e-30, 1e30
 
 
 class TorchExecutor:
     """Owns the KV pool of one model. The contract is that of `executor.Executor`.
 
-    On the CPU, forward and sample compute before they return. host_s, model_s, sample_s: seconds spent so far on
+    Forward and sample compute before they return. host_s, model_s, sample_s: seconds spent so far on
     building batches, in the model, and on sampling.
     """
 
@@ -47,27 +43,23 @@ class TorchExecutor:
         self.host_s = self.model_s = self.sample_s = 0.0
         self._model = model
         self._cache = allocate_cache(model, config.pages, config.page)
-        self._masks = _all_ones(self.vocabulary_size)
+        self._masks = all_ones(self.vocabulary_size)
         self._ticket = 0
         self._logits: dict[Ticket, torch.Tensor] = {}
         self._results: dict[Ticket, list[Sampled]] = {}
         self._previous: Sequence[int] = ()
         self._warm_up()
 
-    def bind_masks(self, rows: NDArray[np.int32]) -> None:
+    def bind_masks(self, rows: NDArray[np.int32], versions: NDArray[np.int64] | None = None) -> None:
         """rows: int32 [n, ceil(V / 32)]; read at every `sample`, so rows may be filled in after the call."""
-        if rows.dtype != np.int32 or rows.ndim != 2 or rows.shape[1] != self._masks.shape[1]:
-            raise EngineFault(
-                f"mask rows are {rows.dtype} {rows.shape}, the vocabulary of {self.vocabulary_size} needs "
-                f"int32 (n, {self._masks.shape[1]})", where="bind_masks",
-            )
+        check_masks(rows, self.vocabulary_size)
         self._masks = rows
 
     def forward(self, plan: Plan) -> Ticket:
         """Raises EngineFault for a plan that does not fit the pool, the vocabulary or the context."""
         started = perf_counter()
-        with _faults(f"step {plan.step}"), torch.inference_mode():
-            tokens = self._tokens(plan)
+        with faults(f"step {plan.step}"), torch.inference_mode():
+            tokens = tokens_of(plan, self._previous, context=self.context, vocabulary=self.vocabulary_size)
             if plan.copies:
                 copies = [(copy.source, copy.target, copy.count) for copy in plan.copies]
                 self._model.kernels.copy_slots(self._cache, copies_of(copies, self._cache.k[0].device))
@@ -82,11 +74,11 @@ class TorchExecutor:
     def sample(self, ticket: Ticket, picks: Sequence[Pick]) -> None:
         """Raises EngineFault for a ticket that is not waiting, and when a pick's mask leaves no token."""
         started = perf_counter()
-        with _faults(f"ticket {ticket}"), torch.inference_mode():
+        with faults(f"ticket {ticket}"), torch.inference_mode():
             if ticket not in self._logits:
                 raise KernelError("it was not computed, or it was sampled before")
             logits = self._logits.pop(ticket)
-            draws = self._model.kernels.sample(logits, self._masks, _columns(picks))
+            draws = self._model.kernels.sample(logits, self._masks, columns_of(picks))
             self._results[ticket] = self._sampled(logits, picks, draws)
             self._previous = draws.token.tolist()
         self.sample_s += perf_counter() - started
@@ -124,7 +116,7 @@ class TorchExecutor:
         asking = [i for i, pick in enumerate(picks) if pick.top_logprobs]
         if not asking:
             return {}
-        columns = _columns([replace(picks[i], target=tokens[i]) for i in asking])
+        columns = columns_of([replace(picks[i], target=tokens[i]) for i in asking])
         count = max(picks[i].top_logprobs for i in asking)
         found = self._model.kernels.log_probs(logits, self._masks, columns, count, False)
         pairs = [tuple(zip(ids, logs, strict=True)) for ids, logs in
@@ -144,40 +136,6 @@ class TorchExecutor:
         self.model_s += perf_counter() - built
         return logits
 
-    def _tokens(self, plan: Plan) -> list[int]:
-        """The tokens of all rows, with what was sampled in the place of placeholders, checked."""
-        tokens: list[int] = []
-        for row in plan.rows:
-            first = len(tokens)
-            tokens.extend(row.tokens)
-            if row.sampled_from is not None:
-                if not 0 <= row.sampled_from < len(self._previous):
-                    raise KernelError(f"pick {row.sampled_from} of the previous step does not exist")
-                tokens[first] = self._previous[row.sampled_from]
-            if row.start + len(row.tokens) > self.context:
-                raise KernelError(f"position {row.start + len(row.tokens)} is past the context of {self.context}")
-            if row.logits_at and not 0 <= min(row.logits_at) <= max(row.logits_at) < len(row.tokens):
-                raise KernelError(f"logits are wanted at {row.logits_at} of {len(row.tokens)} tokens")
-        if tokens and not 0 <= min(tokens) <= max(tokens) < self.vocabulary_size:
-            raise KernelError(f"a token is outside the vocabulary of {self.vocabulary_size}")
-        return tokens
-
-
-@contextmanager
-def _faults(where: str) -> Iterator[None]:
-    try:
-        yield
-    except (KernelError, RuntimeError, MemoryError) as error:
-        raise EngineFault(str(error), where=where) from error
-
-
-def _all_ones(vocabulary: int) -> NDArray[np.int32]:
-    """Row 0 of every mask table: all tokens, padding bits 0."""
-    row = np.full((1, -(-vocabulary // 32)), -1, np.int32)
-    if vocabulary % 32:
-        row[0, -1] = (1 << vocabulary % 32) - 1
-    return row
-
 
 def _spans(rows: Sequence[Row]) -> list[Span]:
     spans, begin = [], 0
@@ -185,21 +143,3 @@ def _spans(rows: Sequence[Row]) -> list[Span]:
         spans.append(Span(begin, len(row.tokens), row.start, row.pages))
         begin += len(row.tokens)
     return spans
-
-
-def _columns(picks: Sequence[Pick]) -> Picks:
-    return Picks(
-        row=np.array([pick.logits for pick in picks], np.int64),
-        mask=np.array([pick.mask for pick in picks], np.int64),
-        target=np.array([-1 if pick.target is None else pick.target for pick in picks], np.int64),
-        temperature=np.array([_bounded(pick.temperature) for pick in picks], np.float32),
-        top_k=np.array([pick.top_k for pick in picks], np.int64),
-        top_p=np.array([pick.top_p for pick in picks], np.float32),
-        min_p=np.array([pick.min_p for pick in picks], np.float32),
-        seed=np.array([pick.seed % _SEEDS for pick in picks], np.uint64),
-        position=np.array([pick.position % _SEEDS for pick in picks], np.uint64),
-    )
-
-
-def _bounded(temperature: float) -> float:
-    return min(max(temperature, _COLDEST), _HOTTEST) if temperature else 0.0

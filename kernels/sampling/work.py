@@ -10,6 +10,7 @@ import numpy.typing as npt
 import torch
 
 from ..jit import next_power_of_2
+from ..sent import sent
 from .pieces import TILE
 
 Tensor = torch.Tensor
@@ -77,7 +78,7 @@ class Columns:
         ints = np.stack([np.minimum(columns[name], 2**31 - 1) for name in ("row", "mask", "target", "top_k", "flat")])
         floats = np.stack([columns[name] for name in ("temperature", "top_p", "min_p")]).astype(np.float32)
         packed = np.concatenate([part.reshape(-1).view(np.int32) for part in (longs, ints.astype(np.int32), floats)])
-        there = torch.from_numpy(packed).to(device)
+        there = sent(packed, device)
         return cls(
             *there[: 4 * n].view(torch.int64).view(2, n), *there[4 * n : 9 * n].view(5, n),
             *there[9 * n :].view(torch.float32).view(3, n),

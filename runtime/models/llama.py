@@ -8,10 +8,12 @@ import torch
 
 from ...kernels.layout import Batch, PagedCache
 from ...kernels.linear import Matrix
+from ...kernels.planned_batch import PlannedBatch
 from ...kernels.registry import Kernels
 from .config import LlamaConfig
 
 Tensor = torch.Tensor
+AnyBatch = Batch | PlannedBatch
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,9 +58,9 @@ def allocate_cache(model: Llama, pages: int, page: int) -> PagedCache:
     )
 
 
-def forward(model: Llama, cache: PagedCache, tokens: Tensor, batch: Batch, wanted: Tensor) -> Tensor:
-    """tokens: [tokens] int64. wanted: [n] int64, indices into tokens. Writes the keys and values of all tokens into
-    `cache`; returns the next-token logits of the wanted ones, [n, vocab]."""
+def forward(model: Llama, cache: PagedCache, tokens: Tensor, batch: AnyBatch, wanted: Tensor) -> Tensor:
+    """tokens: [tokens] int64 or int32. wanted: [n], likewise, indices into tokens. Writes the keys and values of all
+    tokens into `cache`; returns the next-token logits of the wanted ones, [n, vocab]."""
     ops, eps = model.kernels, model.config.rms_eps
     x = ops.embed(model.embedding, tokens)
     delta = None
@@ -69,7 +71,7 @@ def forward(model: Llama, cache: PagedCache, tokens: Tensor, batch: Batch, wante
     return ops.linear(ops.add_rms_norm(x, delta, model.norm, eps), model.head)
 
 
-def attention(model: Llama, block: Block, x: Tensor, k: Tensor, v: Tensor, batch: Batch) -> Tensor:
+def attention(model: Llama, block: Block, x: Tensor, k: Tensor, v: Tensor, batch: AnyBatch) -> Tensor:
     ops = model.kernels
     q = ops.rope_write(ops.linear(x, block.qkv), model.cos, model.sin, k, v, batch)
     return ops.linear(ops.attend(q, k, v, batch, model.config.head_dim**-0.5), block.out)

@@ -87,7 +87,8 @@ def build_llama(config: LlamaConfig, source: Source, ops: Kernels, dtype: torch.
         return torch.cat(parts) if len(parts) > 1 else parts[0]
 
     def groups(*names: str) -> Groups | None:
-        return _joined([source.groups(name) for name in names]) if dtype == torch.bfloat16 else None
+        packs = dtype == torch.bfloat16 and device.type == "cpu"
+        return _joined([source.groups(name) for name in names]) if packs else None
 
     def matrix(*names: str) -> Matrix:
         return ops.pack_linear(tensor(*names), groups(*names))

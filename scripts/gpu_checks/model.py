@@ -13,6 +13,7 @@ from espalier.kernels.registry import kernels
 from espalier.runtime.config import Device, EngineConfig
 from espalier.runtime.models.config import LlamaConfig
 from espalier.runtime.models.load import DTYPES, build_llama
+from espalier.runtime.paged_executor import PagedExecutor
 from espalier.runtime.plan import PageCopy, Pick, Plan, Row, Sampled
 from espalier.runtime.torch_executor import TorchExecutor
 from espalier.runtime.weights import llama_shapes
@@ -34,21 +35,23 @@ class RandomWeights:
         return None
 
 
-class Watched(TorchExecutor):
-    """Keeps the logits of every step."""
+def carried_out(
+    executor: TorchExecutor | PagedExecutor, plan: Plan, picks: list[Pick]
+) -> tuple[torch.Tensor, list[Sampled]]:
+    """The logits of the plan, and what was drawn from them."""
+    ticket = executor.forward(plan)
+    held = executor._logits
+    logits = held[ticket] if isinstance(held, dict) else held[1]  # type: ignore[index]
+    logits = logits[: sum(len(row.logits_at) for row in plan.rows)].float().cpu()
+    executor.sample(ticket, picks)
+    return logits, executor.result(ticket)
 
-    def logits_of(self, plan: Plan, picks: list[Pick]) -> tuple[torch.Tensor, list[Sampled]]:
-        ticket = self.forward(plan)
-        logits = self._logits[ticket].float().cpu()
-        self.sample(ticket, picks)
-        return logits, self.result(ticket)
 
-
-def executor(device: Device, dtype: str) -> Watched:
+def executor(device: Device, dtype: str) -> TorchExecutor | PagedExecutor:
     config = EngineConfig(dtype=dtype, device=device, pages=64, threads=8)  # type: ignore[arg-type]
     model = build_llama(SHAPE, RandomWeights(), kernels(device, DTYPES[dtype], "fast"), DTYPES[dtype],
                         torch.device(device))
-    return Watched(model, config)
+    return PagedExecutor(model, config) if device == "cuda" else TorchExecutor(model, config)
 
 
 def steps(first_pick: Pick) -> list[tuple[Plan, list[Pick]]]:
@@ -72,7 +75,7 @@ def run(report: Report) -> None:
         # In bfloat16 the best token may be another one on the other device: what follows is then given.
         first_pick = Pick(1, temperature=0.0, target=None if dtype == "float32" else 1234)
         for number, (plan, picks) in enumerate(steps(first_pick)):
-            (expected, theirs), (ours, mine) = cpu.logits_of(plan, picks), cuda.logits_of(plan, picks)
+            (expected, theirs), (ours, mine) = (carried_out(one, plan, picks) for one in (cpu, cuda))
             gap = float(((ours - expected).norm() / expected.norm()).nan_to_num(1e9))
             same = sum(a.token == b.token for a, b in zip(mine, theirs, strict=True))
             good = gap < limit and (dtype != "float32" or same == len(picks))

@@ -11,7 +11,7 @@ from espalier.kernels.registry import TABLE, Kernels, choose, kernels
 
 @pytest.mark.parametrize(("device", "dtype", "mode"), [
     ("cpu", torch.float32, "fast"), ("cpu", torch.bfloat16, "fast"), ("cpu", torch.float32, "exact"),
-    ("cuda", torch.bfloat16, "fast"),
+    ("cuda", torch.float32, "fast"), ("cuda", torch.bfloat16, "fast"), ("cuda", torch.bfloat16, "exact"),
 ])
 def test_every_op_is_there_for_what_is_supported(device: Device, dtype: torch.dtype, mode: Mode) -> None:
     chosen = kernels(device, dtype, mode)

@@ -33,9 +33,9 @@ def tiny_config(**fields: object) -> EngineConfig:
 class RandomWeights:
     """A source whose matrices are not stored in 4 bits."""
 
-    def __init__(self, seed: int) -> None:
+    def __init__(self, seed: int, shape: LlamaConfig = SHAPE) -> None:
         rng = np.random.default_rng(seed)
-        self._shapes = llama_shapes(SHAPE)
+        self._shapes = llama_shapes(shape)
         self._values = {name: rng.normal(0, 1, shape) for name, shape in self._shapes.items()}
 
     def tensor(self, name: str) -> NDArray[np.float32]:
@@ -46,10 +46,11 @@ class RandomWeights:
         return None
 
 
-def tiny_llama(config: EngineConfig, seed: int = 0) -> Llama:
+def tiny_llama(config: EngineConfig, seed: int = 0, shape: LlamaConfig = SHAPE, device: str = "cpu") -> Llama:
+    """With the kernels of config.device, which without a GPU are interpreted."""
     dtype = DTYPES[config.dtype]
-    ops = kernels("cpu", dtype, "exact" if config.exact else "fast")
-    return build_llama(SHAPE, RandomWeights(seed), ops, dtype, torch.device("cpu"))
+    ops = kernels(config.device, dtype, "exact" if config.exact else "fast")
+    return build_llama(shape, RandomWeights(seed, shape), ops, dtype, torch.device(device))
 
 
 class Driver:

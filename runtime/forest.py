@@ -1,0 +1,97 @@
+"""Which rows of a step read the same pages, as the forest that attention on a GPU walks. Plain ints.
+
+A page that two rows have at the same place holds the same tokens, and so do all pages before it: the tree is the only
+owner of pages that rows share. So the forest is in the block tables: rows sorted by their pages stand in depth-first
+order, and what neighbours have in common is the depth at which they part.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from itertools import pairwise
+
+from ..kernels import items
+from .plan import Row
+
+# Slots that a shared segment must save: below it, its parts cost more than they save. An estimate: not swept.
+LEAST = 512
+
+
+@dataclass(frozen=True, slots=True)
+class Forest:
+    """order: the rows of the plan, depth first. rows, segments: as `kernels.items` wants them, in that order."""
+
+    order: tuple[int, ...]
+    rows: tuple[items.Row, ...]
+    segments: tuple[items.Segment, ...]
+
+
+def forest(rows: Sequence[Row], slots: Sequence[int], page: int, least: int = LEAST) -> Forest:
+    """slots: the block table of each row."""
+    order = sorted(range(len(rows)), key=lambda index: rows[index].pages)
+    shared = [_common(rows[one], rows[other], page) for one, other in pairwise(order)]
+    segments, leaf = _segments(shared, page, least)
+    return _ended(order, rows, slots, segments, leaf)
+
+
+def apart(rows: Sequence[Row], slots: Sequence[int]) -> Forest:
+    """Every row a tree of its own."""
+    count = len(rows)
+    segments = [items.Segment(0, 0, index, index + 1, -1, 0) for index in range(count)]
+    return _ended(range(count), rows, slots, segments, range(count))
+
+
+def grown(before: Forest, rows: Sequence[Row], slots: Sequence[int]) -> Forest:
+    """The forest of the same rows, of which each only got longer, in pages of its own."""
+    leaf = [row.segment for row in before.rows]
+    return _ended(before.order, rows, slots, before.segments, leaf)
+
+
+def _ended(
+    order: Sequence[int], rows: Sequence[Row], slots: Sequence[int], segments: Sequence[items.Segment],
+    leaf: Sequence[int],
+) -> Forest:
+    """Rows with their tokens; segments that end where their row does, and name the block tables they read."""
+    found, done, begin = [], list(segments), 0
+    for place, index in enumerate(order):
+        row = rows[index]
+        end = row.start + len(row.tokens)
+        found.append(items.Row(slots[index], begin, len(row.tokens), end, 0, 0, leaf[place]))
+        done[leaf[place]] = replace(done[leaf[place]], slot_end=end)
+        begin += len(row.tokens)
+    done = [replace(segment, representative=found[segment.row_begin].slot) for segment in done]
+    return Forest(tuple(order), tuple(found), tuple(done))
+
+
+def _common(one: Row, other: Row, page: int) -> int:
+    """Full pages that both rows have, and neither writes."""
+    high = min(one.start, other.start) // page
+    low = 0
+    while low < high:  # the longest common beginning, by slices
+        middle = (low + high + 1) // 2
+        if one.pages[low:middle] == other.pages[low:middle]:
+            low = middle
+        else:
+            high = middle - 1
+    return low
+
+
+def _segments(shared: Sequence[int], page: int, least: int) -> tuple[list[items.Segment], list[int]]:
+    """In pre-order, and the segment in which each row ends. shared: pages that a row has in common with the next."""
+    segments: list[items.Segment] = []
+    leaf = [0] * (len(shared) + 1)
+    waiting = [(0, len(leaf), 0, -1)]  # rows [first, last) below `parent`, which ends at page `begin`
+    while waiting:
+        first, last, begin, parent = waiting.pop()
+        if last - first == 1:
+            leaf[first] = len(segments)
+            segments.append(items.Segment(begin * page, begin * page, first, last, parent, 0))
+            continue
+        depth = min(shared[first:last - 1])
+        cuts = [first, *(at + 1 for at in range(first, last - 1) if shared[at] == depth), last]
+        if (depth - begin) * page * (last - first - 1) >= least:
+            segments.append(items.Segment(begin * page, depth * page, first, last, parent, 0))
+            begin, parent = depth, len(segments) - 1
+        waiting += [(a, b, begin, parent) for a, b in reversed(list(pairwise(cuts)))]
+    return segments, leaf
