@@ -9,7 +9,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from .body_rows import distribute, join, survey, tokens_behind
+from .body_rows import distribute, join, survey
+from .body_steps import UNKNOWN, alphabet_of, byte_groups, gathered
+from .body_tails import tails_of
 from .body_walk import (
     ALONE,
     AT,
@@ -19,8 +21,6 @@ from .body_walk import (
     FROM,
     LIGHT,
     RETURNING,
-    TAKEN,
-    WITH,
     borders,
     broad,
     differ,
@@ -29,15 +29,15 @@ from .body_walk import (
     weigh,
 )
 from .context import BODY, SEARCH, TRIE, Context
-from .tables import CALLS, CALLS_END, DISTINCT, FINAL, KIND, Tables
-from .trie import PLAIN_BYTES, Trie, build_trie
+from .tables import CALLS, CALLS_END, COUNTER, DISTINCT, FINAL, KIND, Tables
+from .trie import PLAIN_BYTES, Trie
 from .walk import STATE
 
-_STATES = 256  # of a body, at most
+_STATES = 1 << 11  # of a body, at most
+_SPELLED = 1 << 15  # numbers that spell a body, at most
 _WORTH = 1 << 14  # nodes of the vocabulary that a walk may come to, from which on a body pays
 _SPARSE = 4  # a body of fewer nodes than that part of them is left to the walk
 _DENSE = 256  # tokens from which on a group is kept as a row
-_WAYS = 4  # more than values of WITH
 _NOTHING = np.zeros(0, np.uint8)
 _NO_DIFFERENCE = (np.zeros(0, np.int32), np.zeros((0, 3), np.int32))  # cut, found
 _LARGE = 256  # nodes behind an exit from which on it is no part of a tail
@@ -103,6 +103,12 @@ class BodyStore:
         self._rows: OrderedDict[bytes, BodyRows | None] = OrderedDict()
         self.longest = int(trie.depth.max(initial=0))
         self.listed, self.before = _listed(trie)
+        self.every = np.zeros(words, np.uint32)
+        np.bitwise_or.at(self.every, self.listed >> 5, np.uint32(1) << (self.listed & 31).astype(np.uint32))
+        context = Context(TRIE.end)
+        context.put(TRIE, trie)
+        self.groups = byte_groups()
+        self.nodes = gathered(context.address, trie, self.before, self.groups, self.longest)
         self.room = _Room(self.longest, len(trie.byte), words)
 
     def get(self, code: bytes) -> tuple[bool, BodyRows | None]:
@@ -146,11 +152,10 @@ class _Room:
         self.found = np.zeros((32 * words, 3), np.int32)
         self.cuts = np.zeros((_NEAR, 2), np.int32)
         self.exits = np.zeros((_NEAR, 4), np.int32)
-        self.behind = np.zeros((32 * words, 3), np.int32)
         self.sizes = np.zeros(3, np.int64)
         self.votes = np.zeros((len(PLAIN_BYTES), 2), np.int32)
         self.tokens = np.zeros(_NEAR, np.int32)
-        self.code = np.zeros(_STATES * 64, np.int32)
+        self.code = np.zeros(_SPELLED, np.int32)
         self.context = Context(SEARCH.end)
         self.context.put(SEARCH, (self.stack, self.votes, self.found, self.cuts, self.exits, self.sizes, self.tokens))
 
@@ -165,6 +170,7 @@ class Bodies:
         self._store = store
         self._local = np.zeros(len(tables.states), np.int32)
         self._nodes = np.bincount(tables.classes, store.first, tables.go.shape[1]).astype(np.int64)
+        self._alphabet = alphabet_of(tables.classes, tables.go.shape[1], store.groups)
         self._known: dict[int | tuple[int, int], Body | None] = {}
         self._returning: set[int] = set()
         self._direct: dict[int, Body | None] = {}
@@ -242,7 +248,7 @@ class Bodies:
             key = code[:length].tobytes() + after.tobytes()
             known, made = self._store.get(key)
             if not known:
-                made = self._make(start, after, numbers)
+                made = self._make(after, numbers)
                 self._store.put(key, made)
         finally:
             self._local[numbers] = 0
@@ -252,25 +258,28 @@ class Bodies:
         exits[:, FROM] = numbers[exits[:, FROM]]
         return Body(made, numbers, *_NO_DIFFERENCE, exits)
 
-    def _make(self, start: int, after: Any, numbers: Any) -> BodyRows | None:
+    def _make(self, after: Any, numbers: Any) -> BodyRows | None:
         store, room = self._store, self._store.room
-        places = np.zeros((len(numbers), store.longest + 2), np.int32)
-        if survey(self._context, start, after, self._local, room.stack, places, store.before, room.found, room.exits,
-                  room.sizes) < 0:
+        counts = self._tables.states[numbers[0], KIND] == COUNTER
+        places = np.zeros((len(numbers), store.longest + 2 if counts else 1), np.int32)
+        steps = np.full((len(numbers), len(self._alphabet)), UNKNOWN, np.int32)
+        loops = np.empty((len(numbers), 3), np.int64)
+        if survey(self._context, numbers, self._local, after, self._alphabet, store.nodes, room.stack, steps,
+                  loops, places, room.found, room.exits, room.sizes) < 0:
             return None
-        exits = room.exits[: room.sizes[2]].copy()
-        exits[:, FROM] = self._local[exits[:, FROM]] - 1
+        exits = room.exits[: room.sizes[2]]
         large = store.trie.size[exits[:, AT]] > _LARGE
         direct, exits = exits[large], exits[~large]
-        behind = int(tokens_behind(self._context, exits, room.behind))
-        if behind < 0:
+        if store.trie.size[exits[:, AT]].sum() > len(store.trie.byte):
             return None
-        groups, small, big = _groups(places, store.dense)
+        tails, ids, tries = tails_of(self._context, exits, store.trie, store.before, room.stack)
+        groups, small, big, main = _groups(places, store.dense, len(store.listed))
         tokens, rows = np.zeros(small, np.int32), np.zeros((max(big, 1), store.words), np.uint32)
+        if main >= 0:
+            rows[groups[main, BIG]] = store.every
+        distribute(room.found[: room.sizes[0]], places.reshape(-1), store.listed, groups, tokens, rows, main)
         full = np.zeros(store.words, np.uint32)
-        distribute(room.found[: room.sizes[0]], places.reshape(-1), store.listed, groups, tokens, rows)
         join(rows, tokens, store.trie.twin, full)
-        tails, ids, tries = _tails(exits, room.behind[:behind], store.tokens)
         arrays = (groups, tokens, rows, full, tails, ids)
         context = Context(BODY.end + len(tries) * TRIE.end)
         context.put(BODY, arrays)
@@ -289,8 +298,9 @@ class Bodies:
                     room.exits[:left].copy())
 
 
-def _groups(places: Any, dense: int) -> tuple[Any, int, int]:
-    """(groups, tokens in lists, rows) for places with so many tokens each, which become the numbers of their groups."""
+def _groups(places: Any, dense: int, total: int) -> tuple[Any, int, int, int]:
+    """(groups, tokens in lists, rows, the group of more than half of all tokens or -1) for places with so many tokens
+    each, which become the numbers of their groups."""
     used = np.flatnonzero(places)
     amount = places.reshape(-1)[used]
     groups = np.zeros((len(used), 5), np.int32)
@@ -300,22 +310,6 @@ def _groups(places: Any, dense: int) -> tuple[Any, int, int]:
     small = np.where(big, 0, amount)
     groups[:, BEGIN] = groups[:, FINISH] = np.cumsum(small) - small
     places.reshape(-1)[used] = np.arange(len(used))
-    return groups, int(small.sum()), int(big.sum())
-
-
-def _tails(exits: Any, behind: Any, tokens: Sequence[bytes]) -> tuple[Any, Any, tuple[Trie, ...]]:
-    """(tails, ids, tries) of a body with these exits and the tokens behind them (tokens_behind)."""
-    if not len(behind):
-        return np.zeros((0, 6), np.int32), np.zeros((0, 2), np.int32), ()
-    ways, way_of = np.unique(exits[:, FROM] * _WAYS + exits[:, WITH], return_inverse=True)
-    way = way_of.reshape(-1)[behind[:, 2]]
-    order = np.argsort(way, kind="stable")
-    ids = np.stack([behind[order, 0], exits[behind[order, 2], TAKEN]], axis=1).astype(np.int32)
-    tails, tries = np.zeros((len(ways), 6), np.int32), []
-    ends = np.cumsum(np.bincount(way, minlength=len(ways)))
-    for k, (state, how) in enumerate(divmod(both, _WAYS) for both in ways.tolist()):
-        first, last = int(ends[k - 1]) if k else 0, int(ends[k])
-        tails[k] = (-1, how, state, ids[first:last, 1].max(), first, last)
-        texts = [tokens[token][skip:] for token, skip in behind[order[first:last], :2].tolist()]
-        tries.append(build_trie(texts, range(len(texts)), len(texts)))
-    return tails, ids, tuple(tries)
+    most = int(amount.argmax()) if len(amount) else 0
+    main = most if len(amount) and 2 * amount[most] > total and big[most] else -1
+    return groups, int(small.sum()), int(big.sum()), main

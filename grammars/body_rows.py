@@ -1,7 +1,7 @@
 """The rows of a whole body, made in two steps: how many tokens end in each place of it, and which.
 
-A place is a state of the body with a number of counts. Subtrees of plain bytes, on which most states loop, are a range
-of the vocabulary's tokens in the order of its trie (`listed`): they need no steps.
+A place is a state of the body with a number of counts. Subtrees on whose bytes a state loops are a range of the
+vocabulary's tokens in the order of its trie (`listed`): they need no steps (body_steps.py).
 """
 
 from __future__ import annotations
@@ -9,19 +9,20 @@ from __future__ import annotations
 import numpy as np
 from numba import types
 
-from .body_walk import AFTER, AT, BEFORE, BIG, DEAD, FINISH, RETURNED, WITH, add_exit, borders, inside, set_bits
-from .context import CONTEXT_TYPE, byte_of, depth_of, plain_of, size_of, states_of, token_of, twin_of
+from .body_steps import BELOW, BORDER, COUNTED, FREE, NEVER, PLACE, SPAN, UNKNOWN, learn
+from .body_walk import AFTER, BEFORE, BIG, DEAD, FINISH, RETURNED, add_exit, set_bits
+from .context import CONTEXT_TYPE, classes_of, states_of
 from .jit import entry, inner
-from .tables import FINAL, LOOP, NO_LOOP
+from .tables import FINAL
 
 _i8, _i4, _i44, _u4, _u44 = types.int64, types.int32[::1], types.int32[:, ::1], types.uint32[::1], types.uint32[:, ::1]
-_i8s, _u1 = types.int64[::1], types.uint8[::1]
+_i8s, _u1, _i88 = types.int64[::1], types.uint8[::1], types.int64[:, ::1]
 
 
-@inner(types.boolean(_i4, _i8, _i8, _i44, _i8, _i8, _i44, _i8s))
-def _put(before, low, high, places, state, counts, found, sizes):  # type: ignore[no-untyped-def]
+@inner(types.boolean(_i88, _i8, _i8, _i44, _i8, _i8, _i44, _i8s))
+def _put(nodes, low, high, places, state, counts, found, sizes):  # type: ignore[no-untyped-def]
     """Adds the tokens of the nodes [low, high) to a place; False without room."""
-    begin, end = before[low], before[high]
+    begin, end = nodes[low, PLACE], nodes[high, PLACE]
     if begin < end:
         if sizes[0] >= found.shape[0]:
             return False
@@ -32,58 +33,72 @@ def _put(before, low, high, places, state, counts, found, sizes):  # type: ignor
     return True
 
 
-@entry(_i8(CONTEXT_TYPE, _i8, _u1, _i4, _i44, _i44, _i4, _i44, _i44, _i8s))
-def survey(context, start, after, local, stack, places, before, found, exits, sizes):  # type: ignore[no-untyped-def]
-    """What the tokens do from `start` inside its body. Returns 0, -1 without room.
+@entry(_i8(CONTEXT_TYPE, _i4, _i4, _u1, _i88, _i88, _i44, _i44, _i88, _i44, _i44, _i44, _i8s))
+def survey(context, numbers, local, after, alphabet, nodes, stack, steps, loops, places, found, exits, sizes):  # type: ignore[no-untyped-def]
+    """What the tokens do from numbers[0] inside its body, whose states these are. Returns 0, -1 without room.
 
-    after: [256] the bytes that can follow when the frame returns, for bodies in which it may; else empty. local: by
-    state, its number in the body plus 1. before: how many tokens come before each trie node.
-    places[state, counts]: how many tokens end there. found[:sizes[0]]: from which to which, and the place, as one
-    number. exits[:sizes[2]].
+    local: by state, its number in the body plus 1. after: [256] the bytes that can follow when the frame returns, for
+    bodies in which it may; else empty. alphabet, nodes: as body_steps.py says. steps: UNKNOWN.
+    places[state, counts]: how many tokens end there. found[:sizes[0]]: from which to which, in order, and the place, as
+    one number. exits[:sizes[2]], their states local.
     """
-    byte, depth, size, plain = byte_of(context), depth_of(context), size_of(context), plain_of(context)
-    states, returning, i = states_of(context), _i8(min(after.size, 1)), 0
-    stack[0, 0], stack[0, 1] = start, 0
-    sizes[0], sizes[2] = 0, 0
-    while i < byte.size:
-        d = depth[i]
-        state, counts, room = _i8(stack[d - 1, 0]), _i8(stack[d - 1, 1]), True
-        to, last = inside(context, state, _i8(byte[i])), i + size[i]
-        if to >= 0 and plain[i] == 1 and returning == 0 and to >> 1 == state and states[state, LOOP] != NO_LOOP:
-            if to & 1 == 0:
-                room = _put(before, _i8(i), _i8(last), places, _i8(local[state] - 1), counts, found, sizes)
-            for k in range(i, last if to & 1 else i):
-                room = room and _put(before, _i8(k), _i8(k + 1), places, _i8(local[state] - 1),
-                                     _i8(counts + 1 + depth[k] - d), found, sizes)
-            i = last
-        elif to >= 0:
-            target, counted = to >> 1, counts + (to & 1)
-            if returning == 1 and after[byte[i]] == 1 and states[state, FINAL] == 1:
-                room = add_exit(exits, sizes, _i8(i), _i8(RETURNED), state, counts)
-            room = room and _put(before, _i8(i), _i8(i + 1), places, _i8(local[target] - 1), counted, found, sizes)
-            if not borders(context, target, returning):
-                stack[d, 0], stack[d, 1] = target, counted
-                i += 1
-            else:
-                room = room and (size[i] == 1 or add_exit(exits, sizes, _i8(i), _i8(AFTER), target, counted))
-                i = last
+    states, returning, last, i, room = states_of(context), after.size > 0, nodes.shape[0] - 1, _i8(0), True
+    classes = classes_of(context)
+    stack[0, 0], stack[0, 1], sizes[0], sizes[2] = 0, 0, 0, 0
+    learn(context, _i8(0), numbers, local, after, alphabet, steps, loops)
+    while i < last and room:
+        span = nodes[i, SPAN]
+        end, d, byte = i + (span >> 32), (span >> 8) & 0xFFFFFF, span & 0xFF
+        state, counts = _i8(stack[d - 1, 0]), _i8(stack[d - 1, 1])
+        step = _i8(steps[state, classes[byte]])
+        if returning and after[byte] == 1 and states[numbers[state], FINAL] == 1:
+            room = add_exit(exits, sizes, i, _i8(RETURNED), state, counts)
+        if step < 0:
+            room = room and (step == DEAD or add_exit(exits, sizes, i, _i8(BEFORE), state, counts))
+            i = end
+            continue
+        target, counted, below = step >> 2, counts + (step & 1), nodes[i, BELOW]
+        if step & BORDER != 0:
+            room = room and _put(nodes, i, i + 1, places, target, counted, found, sizes)
+            room = room and (end == i + 1 or add_exit(exits, sizes, i, _i8(AFTER), target, counted))
+            i = end
+            continue
+        if steps[target, 0] == UNKNOWN:
+            learn(context, target, numbers, local, after, alphabet, steps, loops)
+        if below & ~loops[target, FREE] == 0:
+            room = room and _put(nodes, i, end, places, target, counted, found, sizes)
+            i = end
+        elif below & ~loops[target, COUNTED] == 0:
+            for k in range(i, end):
+                deeper = ((nodes[k, SPAN] >> 8) & 0xFFFFFF) - d
+                room = room and _put(nodes, _i8(k), _i8(k + 1), places, target, counted + deeper, found, sizes)
+            i = end
         else:
-            if returning == 1 and after[byte[i]] == 1 and states[state, FINAL] == 1:
-                room = add_exit(exits, sizes, _i8(i), _i8(RETURNED), state, counts)
-            room = room and (to == DEAD or add_exit(exits, sizes, _i8(i), _i8(BEFORE), state, counts))
-            i = last
-        if not room:
-            return _i8(-1)
-    return _i8(0)
+            room = room and _put(nodes, i, i + 1, places, target, counted, found, sizes)
+            stack[d, 0], stack[d, 1] = target, counted
+            i = end if below & ~loops[target, NEVER] == 0 else i + 1
+    return _i8(0 if room else -1)
 
 
-@entry(types.void(_i44, _i4, _i4, _i44, _i4, _u44))
-def distribute(found, places, listed, groups, tokens, rows):  # type: ignore[no-untyped-def]
+@inner(types.void(_u4, _i4, _i8, _i8))
+def _strike(row, listed, begin, end):  # type: ignore[no-untyped-def]
+    for k in range(begin, end):
+        row[listed[k] >> 5] &= ~(np.uint32(1) << np.uint32(listed[k] & 31))
+
+
+@entry(types.void(_i44, _i4, _i4, _i44, _i4, _u44, _i8))
+def distribute(found, places, listed, groups, tokens, rows, main):  # type: ignore[no-untyped-def]
     """Enters the tokens `listed` that a survey found into the group of their place: into rows[BIG], or into `tokens`,
-    where the group begins with FINISH as BEGIN and ends as its end."""
+    where the group begins with FINISH as BEGIN and ends as its end. main: the group of more than half of them, whose
+    row holds them all and loses those of others; -1 for none."""
+    at = 0
     for f in range(found.shape[0]):
-        group = groups[places[found[f, 2]]]
-        if group[BIG] >= 0:
+        number = places[found[f, 2]]
+        group = groups[number]
+        if number == main:
+            _strike(rows[group[BIG]], listed, _i8(at), _i8(found[f, 0]))
+            at = found[f, 1]
+        elif group[BIG] >= 0:
             row = rows[group[BIG]]
             for k in range(found[f, 0], found[f, 1]):
                 row[listed[k] >> 5] |= np.uint32(1) << np.uint32(listed[k] & 31)
@@ -91,6 +106,8 @@ def distribute(found, places, listed, groups, tokens, rows):  # type: ignore[no-
             for k in range(found[f, 0], found[f, 1]):
                 tokens[group[FINISH]] = listed[k]
                 group[FINISH] += 1
+    if main >= 0:
+        _strike(rows[groups[main, BIG]], listed, _i8(at), _i8(listed.size))
 
 
 @entry(types.void(_u44, _i4, _i4, _u4))
@@ -101,22 +118,3 @@ def join(rows, tokens, twin, full):  # type: ignore[no-untyped-def]
             full[w] |= rows[r, w]
     for k in range(tokens.size):
         set_bits(full, twin, _i8(tokens[k]))
-
-
-@entry(_i8(CONTEXT_TYPE, _i44, _i44))
-def tokens_behind(context, exits, found):  # type: ignore[no-untyped-def]
-    """found[:n]: (token, its bytes before the exit, the exit) of the tokens that leave by an exit; n is returned, -1
-    without room."""
-    depth, size, token, twin = depth_of(context), size_of(context), token_of(context), twin_of(context)
-    total = 0
-    for k in range(exits.shape[0]):
-        at, before = exits[k, AT], 0 if exits[k, WITH] == AFTER else 1
-        for i in range(at + 1 - before, at + size[at]):
-            here = token[i]
-            while here >= 0:
-                if total >= found.shape[0]:
-                    return _i8(-1)
-                found[total, 0], found[total, 1], found[total, 2] = here, depth[at] - before, k
-                total += 1
-                here = twin[here]
-    return _i8(total)

@@ -1,0 +1,210 @@
+"""What each byte does in each state of a body, as a table; and which bytes do nothing but lead back.
+
+A step by the tables of a grammar is a dozen looks into memory, and the walk of a body takes a hundred thousand. Bytes
+are taken together in groups, 64 at most, so that one word says which of them occur below a node of the vocabulary, and
+another on which of them a state loops: where these are all, a subtree needs no steps. Above ASCII the groups are not of
+bytes: there are the white space of ECMA-262 and other characters that are whole, behind which a string's state is again
+where it was, and whatever else.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numba import types
+
+from .body_walk import DEAD, borders, inside
+from .context import CONTEXT_TYPE, byte_of, classes_of, depth_of, size_of, states_of, token_of
+from .jit import entry, inner
+from .tables import FINAL
+from .trie import Bytes, Trie
+
+
+def _ranges(*spelled: str) -> Any:
+    """uint8 [n, 4, 2] from the bytes of characters, or their ranges, in hexadecimal."""
+    found = np.zeros((len(spelled), 4, 2), np.uint8)
+    for row, text in zip(found, spelled, strict=True):
+        for place, part in zip(row, text.split(), strict=False):
+            place[:] = int(part[:2], 16), int(part[-2:], 16)
+    return found
+
+
+# ASCII in groups that the usual classes of characters tell apart, and most letters by themselves
+_GROUPS = (b"\n\r", b"\t", bytes({*range(32), 127} - {*b"\t\n\r"}),
+           *(bytes([b]) for b in b" !\"#$%&'()*+,-./:;<=>?@[\\]_{}"), b"^`|~", b"0", b"123456789", b"ABCDEF",
+           bytes(range(0x47, 0x5B)), b"qxz", *(bytes([b]) for b in b"abcdefghijklmnoprstuvwy"))
+SPACES, WHOLE, RAGGED = 61, 62, 63  # groups above ASCII: white space, other whole characters, bytes of anything else
+_SPACES, _WHOLE, _RAGGED = np.int64(1 << SPACES), np.int64(1 << WHOLE), np.int64(-1 << RAGGED)  # as bits
+# Characters above ASCII, by the range of each of their bytes (0: no more of them).
+_WHITE = _ranges("c2 a0", "e1 9a 80", "e2 80 80-8a", "e2 80 a8-a9", "e2 80 af", "e2 81 9f", "e3 80 80", "ef bb bf")
+_OTHERS = _ranges("c2 80-9f", "c2 a1-bf", "c3-df 80-bf", "e0 a0-bf 80-bf", "e1 80-99 80-bf", "e1 9a 81-bf",
+                  "e1 9b-bf 80-bf", "e2 80 8b-a7", "e2 80 aa-ae", "e2 80 b0-bf", "e2 81 80-9e", "e2 81 a0-bf",
+                  "e2 82-bf 80-bf", "e3 80 81-bf", "e3 81-bf 80-bf", "e4-ec 80-bf 80-bf", "ed 80-9f 80-bf",
+                  "ee 80-bf 80-bf", "ef 80-ba 80-bf", "ef bb 80-be", "ef bc-bf 80-bf", "f0 90-bf 80-bf 80-bf",
+                  "f1-f3 80-bf 80-bf 80-bf", "f4 80-8f 80-bf 80-bf")
+
+UNKNOWN = -3  # a step not looked at yet; others: DEAD, LEAVES, or 4 * target (local) + BORDER + 1 where it counts
+BORDER = 2  # the body ends at the target
+FREE, COUNTED, NEVER = 0, 1, 2  # columns of loops: groups that lead back, that do and count, that lead nowhere
+# columns of nodes: the groups below a node, as bits, if a character ends there; the nodes of its subtree, its depth and
+# its byte; how many tokens come before it
+BELOW, SPAN, PLACE = 0, 1, 2
+BYTE, BITS = 0, 1  # columns of an alphabet
+# columns of what waits for a node while the nodes below it are looked at: the groups below it when so many bytes are
+# missing to a whole character (0 to 3), and which of 80-8F, 90-9F and A0-BF come next
+_NEXT = 4
+
+_i8, _i4, _i44, _u1, _i88 = types.int64, types.int32[::1], types.int32[:, ::1], types.uint8[::1], types.int64[:, ::1]
+
+
+def byte_groups() -> Bytes:
+    """[256] the group of each byte."""
+    found = np.full(256, RAGGED, np.uint8)
+    for number, group in enumerate(_GROUPS):
+        found[np.frombuffer(group, np.uint8)] = number
+    return found
+
+
+@inner(_i8(_i8))
+def missing(byte):  # type: ignore[no-untyped-def]
+    """How many bytes follow this one in its character; -1 where none begins so."""
+    if byte < 0x80:
+        return _i8(0)
+    if byte < 0xC2 or byte > 0xF4:
+        return _i8(-1)
+    return _i8(1 if byte < 0xE0 else 2 if byte < 0xF0 else 3)
+
+
+@inner(_i8(_i8))
+def barred(byte):  # type: ignore[no-untyped-def]
+    """Which second bytes cannot follow a first one, of 80-8F (1), 90-9F (2) and A0-BF (4)."""
+    if byte == 0xE0:
+        return _i8(3)
+    if byte == 0xED:
+        return _i8(4)
+    if byte == 0xF0:
+        return _i8(1)
+    return _i8(6 if byte == 0xF4 else 0)
+
+
+@inner(types.boolean(_u1, _i8))
+def _is_white(path, d):  # type: ignore[no-untyped-def]
+    """Whether the bytes before path[d] end in white space above ASCII."""
+    for k in range(_WHITE.shape[0]):
+        length = 2 if _WHITE[k, 2, 0] == 0 else 3
+        same = d >= length
+        for b in range(length if same else 0):
+            same = same and _WHITE[k, b, 0] <= path[d - length + b] <= _WHITE[k, b, 1]
+        if same:
+            return True
+    return False
+
+
+@entry(types.void(CONTEXT_TYPE, _u1, _i4, _i88, _u1, _i88))
+def gather_nodes(context, groups, before, waiting, path, nodes):  # type: ignore[no-untyped-def]
+    """Fills nodes (columns as above) for the context's trie. before: how many tokens come before each node; waiting:
+    zeros [depth of the trie + 2, 5]; path: as many bytes."""
+    byte, depth, size, token = byte_of(context), depth_of(context), size_of(context), token_of(context)
+    for i in range(byte.size):
+        path[depth[i] - 1] = byte[i]
+        nodes[i, BELOW] = _SPACES if byte[i] >= 0x80 and _is_white(path, _i8(depth[i])) else _WHOLE
+    nodes[byte.size, PLACE] = before[byte.size]
+    for k in range(byte.size):
+        i = byte.size - 1 - k
+        own, above, b = waiting[depth[i] + 1], waiting[depth[i]], _i8(byte[i])
+        kind = nodes[i, BELOW]
+        nodes[i, BELOW], nodes[i, PLACE] = own[0], before[i]
+        nodes[i, SPAN] = _i8(size[i]) << 32 | _i8(depth[i]) << 8 | b
+        partial = _RAGGED if token[i] >= 0 else _i8(0)
+        more = missing(b)
+        if more == 0:
+            above[0] |= own[0] | (_i8(1) << groups[b])
+        elif more < 0 or own[_NEXT] & barred(b) != 0:
+            above[0] |= _RAGGED
+        else:
+            above[0] |= own[more] | partial
+        if b < 0x80 or b > 0xBF:
+            for c in range(1, _NEXT):
+                above[c] |= _RAGGED
+        else:
+            above[1] |= own[0] | kind
+            above[2] |= own[1] | partial
+            above[3] |= own[2] | partial
+            above[_NEXT] |= 1 if b < 0x90 else 2 if b < 0xA0 else 4
+        for c in range(5):
+            own[c] = 0
+
+
+@inner(_i8(CONTEXT_TYPE, _i8, _i8, _i8))
+def _alike(context, state, low, high):  # type: ignore[no-untyped-def]
+    """The state to which all bytes from low to high lead inside a body, without a count; -1 when there is none."""
+    classes, to = classes_of(context), inside(context, state, low)
+    for byte in range(low + 1, high + 1):
+        if classes[byte] != classes[byte - 1] and inside(context, state, _i8(byte)) != to:
+            return _i8(-1)
+    return to >> 1 if to >= 0 and to & 1 == 0 else _i8(-1)
+
+
+@inner(types.boolean(CONTEXT_TYPE, _i8, types.Array(types.uint8, 3, "C", readonly=True)))
+def _come_back(context, state, ranges):  # type: ignore[no-untyped-def]
+    """Whether all of these characters lead from a state back to it, inside a body and without a count."""
+    for k in range(ranges.shape[0]):
+        at, b = state, 0
+        while b < 4 and ranges[k, b, 0] > 0:
+            if b > 0 and borders(context, at, _i8(0)):
+                return False
+            at = _alike(context, at, _i8(ranges[k, b, 0]), _i8(ranges[k, b, 1]))
+            if at < 0:
+                return False
+            b += 1
+        if at != state:
+            return False
+    return True
+
+
+@inner(types.void(CONTEXT_TYPE, _i8, _i4, _i4, _u1, _i88, _i44, _i88))
+def learn(context, number, numbers, local, after, alphabet, steps, loops):  # type: ignore[no-untyped-def]
+    """Fills the steps and loops of state numbers[number]. after: as for survey; alphabet: as made by `alphabet_of`."""
+    returning, state = _i8(min(after.size, 1)), _i8(numbers[number])
+    may_return = returning == 1 and states_of(context)[state, FINAL] == 1
+    free = counted = never = _i8(-1)
+    for c in range(alphabet.shape[0]):
+        byte = alphabet[c, BYTE]
+        step = inside(context, state, byte)
+        if step >= 0:
+            target = step >> 1
+            border = BORDER if borders(context, target, returning) else 0
+            step = _i8(4 * (local[target] - 1) + border + (step & 1))
+        steps[number, c] = step
+        others, left = ~alphabet[c, BITS], may_return and after[byte] == 1
+        free &= _i8(-1) if step == 4 * number and not left else others
+        counted &= _i8(-1) if step == 4 * number + 1 and not left else others
+        never &= _i8(-1) if step == DEAD and not left else others
+    ragged = never & _RAGGED == 0
+    if ragged:
+        never &= ~(_WHOLE | _SPACES)
+    for byte in range(0x80, 256):
+        ragged = ragged and not (may_return and after[byte] == 1)
+    if not ragged or not _come_back(context, state, _OTHERS):
+        free &= ~(_WHOLE | _SPACES)
+    elif not _come_back(context, state, _WHITE):
+        free &= ~_SPACES
+    loops[number, FREE], loops[number, NEVER] = free & ~_RAGGED, never
+    loops[number, COUNTED] = counted & ~(_WHOLE | _SPACES | _RAGGED)
+
+
+def alphabet_of(classes: Bytes, count: int, groups: Bytes) -> Any:
+    """int64 [count, 2], by class of bytes: one of its bytes, and the groups of all of them, as bits."""
+    found = np.zeros((count, 2), np.int64)
+    found[classes, BYTE] = np.arange(256)
+    np.bitwise_or.at(found[:, BITS], classes, np.int64(1) << groups.astype(np.int64))
+    return found
+
+
+def gathered(context: int, trie: Trie, before: Any, groups: Bytes, longest: int) -> Any:
+    """int64 [nodes + 1, 3] of the trie that a context begins with; columns as named above."""
+    nodes = np.zeros((len(trie.byte) + 1, 3), np.int64)
+    gather_nodes(context, groups, before, np.zeros((longest + 2, 5), np.int64), np.zeros(longest + 2, np.uint8),
+                 nodes)
+    return nodes
