@@ -14,7 +14,7 @@ from numba import types
 from .body_walk import AFTER, AT, FROM, TAKEN, WITH
 from .context import CONTEXT_TYPE, byte_of, depth_of, size_of, token_of, twin_of
 from .jit import entry, inner
-from .trie import Trie
+from .trie import Trie, trie_of
 
 _WAYS = 4  # more than values of WITH
 # columns of the tree that is grown: a node's byte, its first child, its next sibling (0: none), its tokens
@@ -71,14 +71,13 @@ def grow(context, exits, path, tree, ids, twin):  # type: ignore[no-untyped-def]
     return nodes
 
 
-@entry(types.void(_i44, _i44, _u1, _i4, _i4, _i4, _u1))
-def lay_out(tree, path, byte, depth, size, token, plain):  # type: ignore[no-untyped-def]
-    """Writes a tree as a trie (trie.py). path: room."""
+@entry(types.void(_i44, _i44, _u1, _i4, _i4, _i4))
+def lay_out(tree, path, byte, depth, size, token):  # type: ignore[no-untyped-def]
+    """Writes a tree as the nodes of a trie (trie.py). path: room."""
     at, d, node = 0, 1, tree[0, _DOWN]
     while d > 0:
         if node > 0:
             byte[at], depth[at], token[at] = tree[node, _BYTE], d, tree[node, _FIRST]
-            plain[at] = 1 if 0x20 <= byte[at] < 0x7F and byte[at] != 0x22 and byte[at] != 0x5C else 0
             path[d, 0], path[d, 1] = node, at
             at += 1
             d += 1
@@ -86,10 +85,7 @@ def lay_out(tree, path, byte, depth, size, token, plain):  # type: ignore[no-unt
             continue
         d -= 1
         if d > 0:
-            place = path[d, 1]
-            size[place] = at - place
-            if d > 1 and plain[place] == 0:
-                plain[path[d - 1, 1]] = 0
+            size[path[d, 1]] = at - path[d, 1]
             node = tree[path[d, 0], _NEXT]
 
 
@@ -108,10 +104,9 @@ def tails_of(context: int, exits: Any, trie: Trie, before: Any, path: Any) -> tu
         last = first + int(counts[low:high].sum())
         tree, twin = np.empty((1 + int(nodes[low:high].sum()), 5), np.int32), np.empty(last - first, np.int32)
         grown = int(grow(context, exits[low:high], path, tree, ids[first:last], twin)) - 1
-        byte, plain = np.empty(grown, np.uint8), np.empty(grown, np.uint8)
-        depth, size, token = (np.empty(grown, np.int32) for _ in range(3))
-        lay_out(tree, path, byte, depth, size, token, plain)
+        byte, (depth, size, token) = np.empty(grown, np.uint8), (np.empty(grown, np.int32) for _ in range(3))
+        lay_out(tree, path, byte, depth, size, token)
         tails[k] = (-1, how, state, ids[first:last, 1].max(initial=0), first, last)
-        tries.append(Trie(byte, depth, size, token, twin, plain))
+        tries.append(trie_of(byte, depth, size, token, twin))
         low, first = high, last
     return tails, ids, tuple(tries)

@@ -112,7 +112,11 @@ def build_trie(tokens: Sequence[bytes], ids: Sequence[int], width: int) -> Trie:
     depth, size, token = (np.empty(text.size, np.int32) for _ in range(3))
     twin = np.full(width, -1, np.int32)
     nodes = _fill(text.copy(), ends, np.array(order, np.int32), byte, depth, size, token, twin)
-    byte, depth, size, token = byte[:nodes].copy(), depth[:nodes].copy(), size[:nodes].copy(), token[:nodes].copy()
+    return trie_of(byte[:nodes].copy(), depth[:nodes].copy(), size[:nodes].copy(), token[:nodes].copy(), twin)
+
+
+def trie_of(byte: Bytes, depth: Int32s, size: Int32s, token: Int32s, twin: Int32s) -> Trie:
+    """The trie of these nodes, which lie in depth-first order."""
     plain = _plain(byte, size)
     kids = np.argsort(depth.astype(np.uint16), kind="stable").astype(np.int32)
     what = byte + PLAIN * plain.astype(np.int32) + (depth << DEEP)

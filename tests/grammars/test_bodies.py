@@ -5,8 +5,11 @@ from __future__ import annotations
 import json
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from espalier.grammars.bodies import BodyStore
+from espalier.grammars.body_steps import BELOW, RAGGED, SPACES, WHOLE, byte_groups
 from espalier.grammars.compile import compile_constraint
 from espalier.grammars.constraint import JsonSchema
 from espalier.grammars.standard import prepare_bodies
@@ -20,6 +23,11 @@ SCHEMAS = [
      {"name": "Zoë \"Q\" \\n", "nam": [1], "x": {}}),
     ({"properties": {"a": {"type": "string", "minLength": 6, "maxLength": 12}}}, {"a": "honey, 5 \u00e9\u20ac"}),
     ({"properties": {"a": {"type": "string", "pattern": "^[A-Za-z ,.]{1,40}$"}}}, {"a": "bees, honey"}),
+    ({"properties": {"a": {"type": "string", "pattern": "^.+$"}}}, {"a": "\u20ac 5,\u00a0\u00e9 caf"}),
+    ({"properties": {"a": {"type": "string", "pattern": "^[^:-]*:\\S+$"}}}, {"a": "a\u2028\u00df b:\u5b57\u2019x"}),
+    ({"properties": {"a": {"type": "string", "pattern": "push", "maxLength": 90}}}, {"a": "pupush it"}),
+    ({"properties": {"a": {"type": "string", "pattern": "^(\\d+\\.\\d+.*)$", "maxLength": 32}}}, {"a": "1.20 \u00e9t"}),
+    ({"properties": {"a": {"anyOf": [{"format": "hostname"}, {"format": "ipv6"}]}}}, {"a": "my-host.example"}),
     ({"type": "array", "items": {"enum": ["north", "south", "norther"]}}, ["north", "norther"]),
     ({"anyOf": [{"properties": {"a": {"const": 1}}}, {"properties": {"a": {"maxLength": 3}}}]}, {"a": "abc", "b": "c"}),
 ]
@@ -137,3 +145,44 @@ def test_strings_and_keys_need_no_body_but_those_made_with_the_vocabulary(smollm
         one.accept(token)
         other.accept(token)
     assert made == []
+
+
+def _groups_of(text: bytes) -> int:
+    """The groups of body_steps.py in a text, as bits, as far as whole characters go."""
+    groups, found = byte_groups(), 0
+    while text:
+        length = next((n for n in range(1, 5) if _decodes(text[:n])), 0)
+        if not length:
+            return found | 1 << RAGGED
+        character = text[:length].decode()
+        white = character in "\u00a0\u1680\u2028\u2029\u202f\u205f\u3000\ufeff" or "\u2000" <= character <= "\u200a"
+        found |= 1 << (int(groups[text[0]]) if length == 1 else SPACES if white else WHOLE)
+        text = text[length:]
+    return found
+
+
+def _decodes(text: bytes) -> bool:
+    try:
+        return len(text.decode()) == 1
+    except UnicodeDecodeError:
+        return False
+
+
+_PIECES = st.sampled_from(["a", "z", "Q", "0", "\n", '"', "\u00a0", "\u00df", "\u0800", "\u2007", "\u2019", "\u205f",
+                           "\u3000", "\ud7ff", "\ufeff", "\U00010000", "\U0010ffff"]).map(str.encode)
+_BYTES = st.sampled_from([bytes([b]) for b in b"\x80\x8f\x90\x9f\xa0\xbf\xc0\xc2\xe0\xe2\xed\xef\xf0\xf4\xf5"])
+
+
+@given(st.lists(st.lists(_PIECES | _BYTES, min_size=1, max_size=4).map(b"".join), min_size=1, max_size=12))
+def test_what_is_below_a_node_is_told_by_whole_characters(texts):
+    vocabulary = Vocabulary(texts, special=(), stop=(), encode=lambda text: [])
+    trie, nodes, path = vocabulary.trie, vocabulary.bodies.nodes, b""
+    for i in range(len(trie.byte)):
+        path = path[: int(trie.depth[i]) - 1] + bytes([trie.byte[i]])
+        expected = 0
+        for text in texts:
+            if text.startswith(path):
+                expected |= _groups_of(text[len(path):])
+        found = int(nodes[i, BELOW]) % (1 << 64)
+        assert found >> RAGGED == expected >> RAGGED
+        assert found >> RAGGED or found == expected
