@@ -11,6 +11,7 @@ bodies.py; what is solved, distance.py). A context begins with its trie, so that
 
 from __future__ import annotations
 
+import ctypes
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -72,15 +73,22 @@ class Part:
 
     def addresses(self, arrays: Sequence[Any]) -> list[int]:
         """What a context holds for these arrays. Raises ValueError for one that is not contiguous and of its kind."""
-        numbers = []
+        numbers: list[int] = []
         for (dtype, axes, columns), array in zip(self._kinds, arrays, strict=True):
             shape = array.shape
             if array.dtype != dtype or len(shape) != axes or not array.flags.c_contiguous or (
                     columns and shape[1] != columns):
                 raise ValueError(f"a part of a context must be {dtype} with {axes} axes and {columns or 'any'} columns "
                                  f"in one piece, not {array.dtype} {list(shape)}")
-            numbers += [array.ctypes.data, shape[0], shape[1] if axes == 2 else 0]
+            numbers += (_address(array), shape[0], shape[1] if axes == 2 else 0)
         return numbers
+
+
+def _address(array: Any) -> int:
+    """Of the first element; for what can be written to, in a third of the time that NumPy's own way takes."""
+    if array.size and array.flags.writeable:
+        return ctypes.addressof(ctypes.c_char.from_buffer(array))
+    return int(array.ctypes.data)
 
 
 TRIE = Part()  # trie.py

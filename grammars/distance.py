@@ -194,7 +194,7 @@ def _fill(context: Context, tables: Tables, grammar: Grammar, layout: Layout, av
     """Solves all rules. Returns the start rule's cost, FAR when it cannot finish; the rows; the rules callees first;
     those of Members."""
     tables.distance[:] = FAR
-    for index in np.unique(layout.flat.edges[layout.flat.edges[:, ACTION] == NEXT_KEY, OWNER]).tolist():
+    for index in _lists(layout):
         tables.rules[index, SURPLUS] = surplus(layout.rules[index].register, layout.flat.edges_of(index), available)
     surpluses = np.ascontiguousarray(tables.rules[:, SURPLUS])
     arrays = arrange(layout.flat, layout.starts, layout.column_counts, available, held, surpluses)
@@ -211,6 +211,14 @@ def _fill(context: Context, tables: Tables, grammar: Grammar, layout: Layout, av
     else:
         _solve_all(context.address, solving.address, order, queue, waits, np.ones(count, np.uint8))
     return int(tables.distance[layout.bases[grammar.start]]), arrays, order, problems
+
+
+def _lists(layout: Layout) -> list[int]:
+    """The rules of lists of different items that may have more than one."""
+    edges = layout.flat.edges
+    if not (layout.flat.kinds == DISTINCT).any():
+        return []
+    return np.unique(edges[edges[:, ACTION] == NEXT_KEY, OWNER]).tolist()  # type: ignore[no-any-return]
 
 
 def _solve_members(context: Context, tables: Tables, layout: Layout, arrays: Arcs, order: list[int], available: Any,

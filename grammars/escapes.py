@@ -1,19 +1,16 @@
-"""Escapes of JSON strings, written out as bytes where a grammar is bound to a vocabulary.
+"""Characters of JSON strings (ir.CHARACTER) as escapes: what may stand behind the backslash, written out as bytes.
 
-Until then an escape is one edge for a range of characters (ir.ESCAPED). As bytes, every character behind a backslash is
-up to twelve states, in which nothing is decided but which character it is; so they are made here, by compiled code, and
-what compiles, sends and checks a grammar never sees them.
+Every character is up to twelve states there, in which nothing is decided but which character it is.
 """
 
 from __future__ import annotations
 
-import numpy as np
 from numba import types
 
-from .context import CONTEXT_TYPE, Context, Part
-from .flat import ACTION, BYTE_HIGH, BYTE_LOW, OWNER, SOURCE, TARGET, Flat
-from .ir import ESCAPED
-from .jit import entry, inner, shared
+from .context import CONTEXT_TYPE, Part
+from .flat import ACTION, BYTE_HIGH, BYTE_LOW, OWNER, SOURCE, TARGET
+from .ir import CHARACTER
+from .jit import inner, shared
 
 _BACKSLASH = 0x5C
 # The letters of the short escapes, and what they mean.
@@ -22,50 +19,31 @@ _LOW_FIRST, _LOW_LAST, _HIGH_FIRST, _BEYOND = 0xDC00, 0xDFFF, 0xD800, 0xE000  # 
 
 # A node is what one new state is known by: 16 numbers and its rule. A digit's: the target of each hexadecimal digit, -1
 # for none. A byte's: -2 - byte, its target. Behind a backslash: _AFTER, the targets of the letters, that of the u.
-_DIGITS, _NODE = 16, 17
+DIGITS, NODE = 16, 17
 _AFTER = -300
 # rows of `open`: digits of the unit that is read, from the last to the first; the same of the second unit of a pair
-_FIRST_UNIT, _SECOND_UNIT, _LEVELS = 0, 4, 4
-# `counts`: edges written, nodes, states of this rule, this rule; 1 when there is no more room
-_EDGES, _NODES, _STATES, _RULE, _FULL = 0, 1, 2, 3, 4
+_FIRST_UNIT, _SECOND_UNIT, LEVELS = 0, 4, 4
+# `counts`: edges of new states of this rule, nodes, states of this rule, this rule, 1 when there is no more room; of
+# characters.py: nodes, edges written out
+MORE, NODES, STATES, RULE, FULL, TAILS, OUT = range(7)
 
 _i8, _i88, _i8s = types.int64, types.int64[:, ::1], types.int64[::1]
-_ROOM = Part()
-_out_of, _nodes_of, _slots_of = _ROOM.array(_i88, TARGET + 2), _ROOM.array(_i88, _NODE), _ROOM.array(_i8s)
-_open_of, _blocks_of, _counts_of = _ROOM.array(_i88, _DIGITS), _ROOM.array(_i8s), _ROOM.array(_i8s)
-
-
-def written_out(flat: Flat) -> Flat:
-    """The rules with every escape as bytes: more states at the end of each rule, their edges behind its others.
-
-    flat: verified. The edges of each rule are sorted by their source, here as there.
-    """
-    escapes = int((flat.edges[:, BYTE_LOW] >= ESCAPED).sum())
-    if not escapes:
-        return flat
-    states, room = flat.states.copy(), 16 * escapes + 256
-    while True:
-        out, nodes = np.empty((len(flat.edges) + 4 * room, TARGET + 2), np.int64), np.empty((room, _NODE), np.int64)
-        slots = np.full(1 << (2 * room - 1).bit_length(), -1, np.int64)
-        context = Context(_ROOM.end)
-        context.put(_ROOM, (out, nodes, slots, np.empty((2 * _LEVELS, _DIGITS), np.int64),
-                            np.empty(2 * _LEVELS, np.int64), np.zeros(5, np.int64)))
-        count = _write_out(context.address, flat.edges, states)
-        if count >= 0:
-            return flat._replace(edges=out[:count], states=states)
-        states, room = flat.states.copy(), 4 * room
+ESCAPES = Part()
+more_of, nodes_of, slots_of = ESCAPES.array(_i88, TARGET + 2), ESCAPES.array(_i88, NODE), ESCAPES.array(_i8s)
+open_of, blocks_of, counts_of = ESCAPES.array(_i88, DIGITS), ESCAPES.array(_i8s), ESCAPES.array(_i8s)
 
 
 @inner(types.void(CONTEXT_TYPE, _i8, _i8, _i8, _i8))
-def _edge(context, source, low, high, target):  # type: ignore[no-untyped-def]
-    out, counts = _out_of(context), _counts_of(context)
-    at = counts[_EDGES]
-    if at >= out.shape[0]:
-        counts[_FULL] = 1
+def edge(context, source, low, high, target):  # type: ignore[no-untyped-def]
+    """Writes an edge of a new state."""
+    more, counts = more_of(context), counts_of(context)
+    at = counts[MORE]
+    if at >= more.shape[0]:
+        counts[FULL] = 1
         return
-    out[at, OWNER], out[at, SOURCE], out[at, BYTE_LOW], out[at, BYTE_HIGH] = counts[_RULE], source, low, high
-    out[at, TARGET], out[at, ACTION] = target, 0
-    counts[_EDGES] = at + 1
+    more[at, OWNER], more[at, SOURCE], more[at, BYTE_LOW], more[at, BYTE_HIGH] = counts[RULE], source, low, high
+    more[at, TARGET], more[at, ACTION] = target, 0
+    counts[MORE] = at + 1
 
 
 @inner(types.void(CONTEXT_TYPE, _i8, _i8s))
@@ -74,47 +52,47 @@ def _edges_of(context, state, node):  # type: ignore[no-untyped-def]
     if node[0] == _AFTER:
         for k in range(len(_LETTERS)):
             if node[1 + k] >= 0:
-                _edge(context, state, _LETTERS[k], _LETTERS[k], node[1 + k])
+                edge(context, state, _LETTERS[k], _LETTERS[k], node[1 + k])
         if node[9] >= 0:
-            _edge(context, state, 0x75, 0x75, node[9])
+            edge(context, state, 0x75, 0x75, node[9])
         return
     if node[0] < -1:
-        _edge(context, state, -2 - node[0], -2 - node[0], node[1])
+        edge(context, state, -2 - node[0], -2 - node[0], node[1])
         return
     for first, last, origin in ((0, 9, 0x30), (10, 15, 0x41 - 10), (10, 15, 0x61 - 10)):
         low = first
         for digit in range(first, last + 1):
             if digit == last or node[digit + 1] != node[digit]:
                 if node[digit] >= 0:
-                    _edge(context, state, origin + low, origin + digit, node[digit])
+                    edge(context, state, origin + low, origin + digit, node[digit])
                 low = digit + 1
 
 
 @inner(_i8(CONTEXT_TYPE, _i8s))
 def _state(context, node):  # type: ignore[no-untyped-def]
     """The state of this rule that is known by a node's first 16 numbers, made now if there is none."""
-    nodes, slots, counts = _nodes_of(context), _slots_of(context), _counts_of(context)
-    mixed = counts[_RULE]
-    for k in range(_DIGITS):
+    nodes, slots, counts = nodes_of(context), slots_of(context), counts_of(context)
+    mixed = counts[RULE]
+    for k in range(DIGITS):
         mixed = (mixed ^ node[k]) * 0x2545F4914F6CDD1D
         mixed ^= mixed >> 29
     slot = mixed & (slots.size - 1)
     while slots[slot] >= 0:
         known, same = nodes[slots[slot] >> 32], True
-        for k in range(_DIGITS):
+        for k in range(DIGITS):
             same = same and known[k] == node[k]
-        if same and known[_DIGITS] == counts[_RULE]:
+        if same and known[DIGITS] == counts[RULE]:
             return slots[slot] & 0xFFFFFFFF
         slot = (slot + 1) & (slots.size - 1)
-    if counts[_NODES] >= nodes.shape[0] - 1:  # the last is for numbers that are being put together
-        counts[_FULL] = 1
+    if counts[NODES] >= nodes.shape[0] - 1:  # the last is for numbers that are being put together
+        counts[FULL] = 1
         return _i8(0)
-    number, state = counts[_NODES], counts[_STATES]
-    for k in range(_DIGITS):
+    number, state = counts[NODES], counts[STATES]
+    for k in range(DIGITS):
         nodes[number, k] = node[k]
-    nodes[number, _DIGITS] = counts[_RULE]
+    nodes[number, DIGITS] = counts[RULE]
     slots[slot] = number << 32 | state
-    counts[_NODES], counts[_STATES] = number + 1, state + 1
+    counts[NODES], counts[STATES] = number + 1, state + 1
     _edges_of(context, state, nodes[number])
     return _i8(state)
 
@@ -122,7 +100,7 @@ def _state(context, node):  # type: ignore[no-untyped-def]
 @inner(_i8(CONTEXT_TYPE, _i8, _i8))
 def _byte(context, byte, target):  # type: ignore[no-untyped-def]
     """The state from which one byte leads to the target. Uses the row of the second unit's first digit."""
-    open = _open_of(context)
+    open = open_of(context)
     row = open[_SECOND_UNIT]
     row[:] = -1
     row[0], row[1] = -2 - byte, target
@@ -132,7 +110,7 @@ def _byte(context, byte, target):  # type: ignore[no-untyped-def]
 @inner(types.void(CONTEXT_TYPE, _i8, _i8))
 def _close(context, unit, level):  # type: ignore[no-untyped-def]
     """The open digits of a level become a state, which a digit of the next level leads to."""
-    open, blocks = _open_of(context), _blocks_of(context)
+    open, blocks = open_of(context), blocks_of(context)
     at, block = unit + level, blocks[unit + level]
     state = _state(context, open[at])
     if blocks[at + 1] < 0:
@@ -143,12 +121,12 @@ def _close(context, unit, level):  # type: ignore[no-untyped-def]
 @shared(types.void(CONTEXT_TYPE, _i8, _i8, _i8, _i8))
 def _add(context, unit, low, high, target):  # type: ignore[no-untyped-def]
     """Units low to high lead to the target. They are added in ascending order."""
-    nodes, open, blocks = _nodes_of(context), _open_of(context), _blocks_of(context)
+    nodes, open, blocks = nodes_of(context), open_of(context), blocks_of(context)
     while low <= high:
         level = 0
-        while level < _LEVELS - 1 and low % (16 << 4 * level) == 0 and low + (16 << 4 * level) - 1 <= high:
+        while level < LEVELS - 1 and low % (16 << 4 * level) == 0 and low + (16 << 4 * level) - 1 <= high:
             level += 1
-        for lower in range(_LEVELS - 1):
+        for lower in range(LEVELS - 1):
             if blocks[unit + lower] >= 0 and (lower < level or blocks[unit + lower] != low >> 4 * (lower + 1)):
                 _close(context, unit, _i8(lower))
         digit = (low >> 4 * level) & 15
@@ -167,11 +145,11 @@ def _add(context, unit, low, high, target):  # type: ignore[no-untyped-def]
 @inner(_i8(CONTEXT_TYPE, _i8))
 def _unit(context, unit):  # type: ignore[no-untyped-def]
     """The state before the first digit of what was added; -1 when nothing was."""
-    open, blocks = _open_of(context), _blocks_of(context)
-    for level in range(_LEVELS - 1):
+    open, blocks = open_of(context), blocks_of(context)
+    for level in range(LEVELS - 1):
         if blocks[unit + level] >= 0:
             _close(context, unit, _i8(level))
-    last = unit + _LEVELS - 1
+    last = unit + LEVELS - 1
     if blocks[last] < 0:
         return _i8(-1)
     blocks[last] = -1
@@ -193,7 +171,7 @@ def _pairs(context, edges, first, last):  # type: ignore[no-untyped-def]
     """Adds the characters of edges [first, last) that are written as pairs."""
     second, pending = _i8(_SECOND_UNIT), _i8(-1)  # the first unit whose second ones are being added
     for e in range(first, last):
-        low, high, target = edges[e, BYTE_LOW] - ESCAPED, edges[e, BYTE_HIGH] - ESCAPED, edges[e, TARGET]
+        low, high, target = edges[e, BYTE_LOW] - CHARACTER, edges[e, BYTE_HIGH] - CHARACTER, edges[e, TARGET]
         low = max(low, 0x10000) - 0x10000
         high -= 0x10000
         while low <= high:
@@ -215,16 +193,16 @@ def _pairs(context, edges, first, last):  # type: ignore[no-untyped-def]
 
 
 @inner(_i8(CONTEXT_TYPE, _i88, _i8, _i8))
-def _after_backslash(context, edges, first, last):  # type: ignore[no-untyped-def]
+def after_backslash(context, edges, first, last):  # type: ignore[no-untyped-def]
     """The state behind the backslash for the characters of edges [first, last)."""
-    open = _open_of(context)
+    open = open_of(context)
     unit = _i8(_FIRST_UNIT)
     for e in range(first, last):
-        _add(context, unit, edges[e, BYTE_LOW] - ESCAPED, min(edges[e, BYTE_HIGH] - ESCAPED, _HIGH_FIRST - 1),
+        _add(context, unit, edges[e, BYTE_LOW] - CHARACTER, min(edges[e, BYTE_HIGH] - CHARACTER, _HIGH_FIRST - 1),
              edges[e, TARGET])
     _pairs(context, edges, first, last)
     for e in range(first, last):
-        _add(context, unit, max(edges[e, BYTE_LOW] - ESCAPED, _BEYOND), min(edges[e, BYTE_HIGH] - ESCAPED, 0xFFFF),
+        _add(context, unit, max(edges[e, BYTE_LOW] - CHARACTER, _BEYOND), min(edges[e, BYTE_HIGH] - CHARACTER, 0xFFFF),
              edges[e, TARGET])
     digits = _unit(context, unit)
     node = open[_FIRST_UNIT]
@@ -232,48 +210,6 @@ def _after_backslash(context, edges, first, last):  # type: ignore[no-untyped-de
     node[0], node[9] = _AFTER, digits
     for k in range(len(_MEANT)):
         for e in range(first, last):
-            if edges[e, BYTE_LOW] - ESCAPED <= _MEANT[k] <= edges[e, BYTE_HIGH] - ESCAPED:
+            if edges[e, BYTE_LOW] - CHARACTER <= _MEANT[k] <= edges[e, BYTE_HIGH] - CHARACTER:
                 node[1 + k] = edges[e, TARGET]
     return _state(context, node)
-
-
-@inner(types.boolean(_i88, _i8))
-def _goes_on(edges, e):  # type: ignore[no-untyped-def]
-    """Whether the next edge has the same source."""
-    return (e + 1 < edges.shape[0] and edges[e + 1, OWNER] == edges[e, OWNER]
-            and edges[e + 1, SOURCE] == edges[e, SOURCE])
-
-
-@entry(_i8(CONTEXT_TYPE, _i88, _i8s))
-def _write_out(context, edges, states):  # type: ignore[no-untyped-def]
-    """Fills `out` with the edges of all rules, and adds to their states. Returns how many edges, -1 without room."""
-    out, blocks, counts = _out_of(context), _blocks_of(context), _counts_of(context)
-    blocks[:] = -1
-    e = 0
-    while e < edges.shape[0]:
-        counts[_RULE], counts[_STATES] = edges[e, OWNER], states[edges[e, OWNER]]
-        own, last = counts[_EDGES], e
-        while last < edges.shape[0] and edges[last, OWNER] == counts[_RULE]:
-            if edges[last, BYTE_LOW] < ESCAPED or not _goes_on(edges, _i8(last)):
-                counts[_EDGES] += 1
-            last += 1
-        if counts[_EDGES] > out.shape[0]:
-            return _i8(-1)
-        first = _i8(e)
-        for e in range(first, last):
-            low, high, target = edges[e, BYTE_LOW], edges[e, BYTE_HIGH], edges[e, TARGET]
-            if low < ESCAPED:
-                first = _i8(e + 1)
-            elif _goes_on(edges, _i8(e)):
-                continue
-            else:
-                target = _after_backslash(context, edges, first, _i8(e + 1))
-                low, high, first = _i8(_BACKSLASH), _i8(_BACKSLASH), _i8(e + 1)
-            out[own, OWNER], out[own, SOURCE], out[own, BYTE_LOW] = counts[_RULE], edges[e, SOURCE], low
-            out[own, BYTE_HIGH], out[own, TARGET], out[own, ACTION] = high, target, edges[e, ACTION]
-            own += 1
-        if counts[_FULL] == 1:
-            return _i8(-1)
-        states[counts[_RULE]] = counts[_STATES]
-        e = last
-    return counts[_EDGES]

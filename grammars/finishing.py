@@ -9,6 +9,7 @@ from .context import (
     CONTEXT_TYPE,
     Context,
     calls_of,
+    classes_of,
     distance_of,
     edges_of,
     first_of,
@@ -53,6 +54,7 @@ from .tables import (
 )
 from .trie import PLAIN_BYTES
 
+_PLAIN = tuple(PLAIN_BYTES)
 _i8, _i4, _u1 = types.int64, types.int32[::1], types.uint8[::1]
 
 
@@ -60,7 +62,7 @@ def finish(context: Context, tables: Tables, layout: Layout) -> None:
     """Completes tables whose distances are known, in place. context: holds them."""
     address, room = context.address, np.zeros(layout.states, np.uint8)
     _trim(address, layout.column_counts.astype(np.int32), room)
-    _mark_loops(address, np.unique(tables.classes[list(PLAIN_BYTES)]))
+    _mark_loops(address)
     _fill_first(address)
     room[:] = 0
     _mark_tight(address, room, np.empty(layout.states, np.int32))
@@ -89,6 +91,8 @@ def _trim(context, columns, dead):  # type: ignore[no-untyped-def]
         for k in range(rules[rule, FIRST], rules[rule, FIRST] + rules[rule, SIZE]):
             if members[k, COST] < FAR:
                 rules[rule, WIDEST] = max(rules[rule, WIDEST], members[k, COST])
+    if not dead.any():
+        return
     for s in range(go.shape[0]):
         for c in range(go.shape[1]):
             entry = go[s, c]
@@ -97,17 +101,16 @@ def _trim(context, columns, dead):  # type: ignore[no-untyped-def]
                 go[s, c] = -1
 
 
-@entry(types.void(CONTEXT_TYPE, _u1))
-def _mark_loops(context, plain):  # type: ignore[no-untyped-def]
-    """LOOP: states that every plain byte leads back to, so that whole subtrees of the vocabulary need no steps. plain:
-    classes of the plain bytes."""
-    go, states, edges = go_of(context), states_of(context), edges_of(context)
+@entry(types.void(CONTEXT_TYPE))
+def _mark_loops(context):  # type: ignore[no-untyped-def]
+    """LOOP: states that every plain byte leads back to, so that whole subtrees of the vocabulary need no steps."""
+    classes, go, states, edges = classes_of(context), go_of(context), states_of(context), edges_of(context)
     for s in range(states.shape[0]):
         if states[s, FINAL] == 1 or states[s, CALLS] < states[s, CALLS_END]:
             continue
         free, counting = True, states[s, KIND] == COUNTER
-        for c in plain:
-            target = go[s, c]
+        for byte in _PLAIN:
+            target = go[s, classes[byte]]
             free = free and target == s
             counting = counting and target <= -2 and edges[-2 - target, 1] == s and edges[-2 - target, 2] == COUNT
             if not (free or counting):

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from array import array
+from collections.abc import Iterable
+from itertools import chain
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -36,22 +39,28 @@ def flatten(grammar: Grammar) -> Flat:
     """Raises ValueError where a rule's edges are not whole."""
     rules = grammar.rules
     packed = np.frombuffer(b"".join([rule.edges for rule in rules]), np.dtype("<i4")).reshape(-1, 5)
+    shapes = _numbers(4, ((len(rule.edges) // 20, rule.states, *_kind(rule.register)) for rule in rules))
     edges = np.empty((len(packed), 6), np.int64)
-    edges[:, OWNER] = np.repeat(np.arange(len(rules)), [len(rule.edges) // 20 for rule in rules])
+    edges[:, OWNER] = np.arange(len(rules)).repeat(shapes[:, 0])
     edges[:, SOURCE:] = packed
-    calls = [(i, c.source, c.rule, c.target, c.action) for i, rule in enumerate(rules) for c in rule.calls]
-    finals = [(i, state) for i, rule in enumerate(rules) for state in rule.finals]
-    registers = [rule.register for rule in rules]
-    kinds = [_kind(register) if register is not None else PLAIN for register in registers]
-    properties = [len(register.required) if isinstance(register, Order | Members) else 0 for register in registers]
-    return Flat(edges, np.array(calls, np.int64).reshape(-1, 5), np.array(finals, np.int64).reshape(-1, 2),
-                np.array([rule.states for rule in rules], np.int64), np.array(kinds, np.int64),
-                np.array(properties, np.int64))
+    calls = _numbers(5, ((i, c.source, c.rule, c.target, c.action) for i, rule in enumerate(rules)
+                         for c in rule.calls))
+    finals = _numbers(2, ((i, state) for i, rule in enumerate(rules) for state in rule.finals))
+    states, kinds, properties = (np.ascontiguousarray(shapes[:, column]) for column in (1, 2, 3))
+    return Flat(edges, calls, finals, states, kinds, properties)
 
 
-def _kind(register: Counter | Order | Members) -> int:
+def _numbers(columns: int, rows: Iterable[tuple[int, ...]]) -> Any:
+    """int64 [n, columns]."""
+    return np.array(array("q", chain.from_iterable(rows))).reshape(-1, columns)
+
+
+def _kind(register: Counter | Order | Members | None) -> tuple[int, int]:
+    """The kind of a register, and how many properties it has."""
+    if register is None:
+        return PLAIN, 0
     if isinstance(register, Counter):
-        return COUNTER
+        return COUNTER, 0
     if isinstance(register, Members):
-        return MEMBERS
-    return DISTINCT if register.distinct else ORDER
+        return MEMBERS, len(register.required)
+    return (DISTINCT if register.distinct else ORDER), len(register.required)

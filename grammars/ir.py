@@ -19,10 +19,10 @@ from itertools import chain
 
 import msgspec
 
-IR_VERSION = 2
+IR_VERSION = 3
 
-# An edge on ESCAPED + code: any escape of JSON that means the character `code`, from its backslash on (escapes.py).
-ESCAPED = 0x100
+# An edge on CHARACTER + code: the character `code` of a JSON string in any spelling, itself or escaped (characters.py).
+CHARACTER = 0x100
 
 # Actions on the register of the frame that owns the edge. KEY + j: property j (0-based) was chosen.
 NOTHING = 0
@@ -90,9 +90,9 @@ class Rule(msgspec.Struct, frozen=True):
     """One automaton. State 0 is its start.
 
     edges: little-endian int32 quintuples (source, low, high, target, action): bytes low..high inclusive, or, from
-    ESCAPED on, escapes of characters. From one state no two edges overlap. A state with escapes has no other edge on a
-    backslash; its escapes ascend and have one action. Calls of one state may compete with each other, with edges and
-    with finality: the engine follows them all.
+    CHARACTER on, characters. From one state no two edges overlap. A state with characters has no other edge but on a
+    quote or control bytes; its characters ascend and have one action. Calls of one state may compete with each other,
+    with edges and with finality: the engine follows them all.
     finals: states in which the rule may return. No rule accepts the empty text except the start rule; no rule calls
     itself, directly or not, before it has read a byte (the compiler removes left recursion).
     name: for messages ("object at #/properties/a"). pointer: where in the source it comes from.

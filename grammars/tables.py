@@ -21,9 +21,9 @@ import numpy as np
 from numba import types
 
 from .arena import SETS, intern_pair
+from .characters import written_out
 from .context import CONTEXT_TYPE, distance_of, next_required_of, rules_of, sets_of, states_of
 from .errors import ConstraintTooLarge
-from .escapes import written_out
 from .flat import COUNTER, DISTINCT, MEMBERS, ORDER, PLAIN, Flat
 from .ir import COUNT, KEY, NOTHING, OPEN_KEY, Counter, Grammar, Members, Order, Rule
 from .jit import inner

@@ -11,7 +11,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from .dfa import Dfa, Edge
-from .ir import ESCAPED
+from .ir import CHARACTER
 from .limits import Meter
 
 # (first code point, last, marker bits of the first byte, bits after it)
@@ -23,8 +23,8 @@ _PRINTED = ((0x20, 0x21), (0x23, 0x5B), (0x5D, 0x7F))  # ASCII that stands for i
 
 @dataclass(frozen=True, slots=True)
 class ByteDfa:
-    """An automaton over bytes, and escapes where every spelling is read (ir.ESCAPED). States below `characters` lie
-    between characters, the others inside one."""
+    """An automaton over bytes, and characters where every spelling is read (ir.CHARACTER). States below `characters`
+    lie between characters, the others inside one."""
 
     dfa: Dfa
     characters: int
@@ -32,17 +32,19 @@ class ByteDfa:
 
 def plain(dfa: Dfa, meter: Meter) -> ByteDfa:
     """The text itself in UTF-8."""
-    return _Speller(dfa, meter).run(json=False, every=False)
+    return _Speller(dfa, meter).run(json=False)
 
 
 def json_string(dfa: Dfa, meter: Meter) -> ByteDfa:
     """The inside of a JSON string, each character in the one spelling that json.dumps(ensure_ascii=False) gives it."""
-    return _Speller(dfa, meter).run(json=True, every=False)
+    return _Speller(dfa, meter).run(json=True)
 
 
 def json_string_freely(dfa: Dfa, meter: Meter) -> ByteDfa:
     """The inside of a JSON string, each character in any of the spellings of RFC 8259."""
-    return _Speller(dfa, meter).run(json=True, every=True)
+    edges = tuple([tuple([(CHARACTER + low, CHARACTER + high, target) for low, high, target in row])
+                   for row in dfa.edges])
+    return ByteDfa(Dfa(edges, dfa.finals), len(dfa.edges))
 
 
 class _Speller:
@@ -55,18 +57,15 @@ class _Speller:
         self._beyond: dict[tuple[Edge, ...], list[Edge]] = {}
         self._escapes: dict[tuple[Edge, ...], int] = {}
 
-    def run(self, *, json: bool, every: bool) -> ByteDfa:
+    def run(self, *, json: bool) -> ByteDfa:
         for state, row in enumerate(self._source.edges):
             out = self._rows[state]
             if json:
-                self._json_ascii(row, out, every)
+                self._json_ascii(row, out)
             else:
                 out.extend((low, min(high, 0x7F), t) for low, high, t in row if low <= 0x7F)
             self._beyond_ascii(row, out)
-            if every:
-                out.extend([(ESCAPED + low, ESCAPED + high, target) for low, high, target in row])
-            else:
-                out.sort()
+            out.sort()
         edges = tuple(tuple(row) for row in self._rows)
         return ByteDfa(Dfa(edges, self._source.finals), len(self._source.edges))
 
@@ -125,7 +124,7 @@ class _Speller:
 
     # JSON
 
-    def _json_ascii(self, row: tuple[Edge, ...], out: list[Edge], every: bool) -> None:
+    def _json_ascii(self, row: tuple[Edge, ...], out: list[Edge]) -> None:
         escaped: list[Edge] = []
         for low, high, target in row:
             if low > 0x7F:
@@ -138,7 +137,7 @@ class _Speller:
                 out.extend([(max(low, first), min(high, last), target) for first, last in _PRINTED
                             if low <= last and high >= first])
                 escaped.append((low, min(high, 0x5C), target))
-        if escaped and not every:
+        if escaped:
             state = self._escape(tuple(escaped))
             if state >= 0:
                 out.append((0x5C, 0x5C, state))

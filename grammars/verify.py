@@ -23,18 +23,19 @@ from .flat import (
     Flat,
     flatten,
 )
-from .ir import CLOSE_KEY, COUNT, ESCAPED, IR_VERSION, KEY, MEET, NEXT_KEY, NOTHING, OPEN_KEY, WRITTEN, Grammar
+from .ir import CHARACTER, CLOSE_KEY, COUNT, IR_VERSION, KEY, MEET, NEXT_KEY, NOTHING, OPEN_KEY, WRITTEN, Grammar
 from .jit import entry, inner
 
 _EDGE_BYTES = 20
-_SYMBOLS = ESCAPED + 0x110000  # bytes, and escapes of characters
+_SYMBOLS = CHARACTER + 0x110000  # bytes, and characters
 _FAULTS = ("an edge is out of range", "an action does not fit the register", "two edges of a state overlap",
-           "an escape of half a pair", "a backslash beside escapes", "escapes with different actions",
+           "half of a pair", "a byte of characters beside characters", "characters with different actions",
            "a call is out of range", "a call opens or closes a key", "a final state is out of range",
            "it accepts the empty text")
 _RANGE, _ACTION, _OVERLAP, _HALF, _BESIDE, _DIFFERENT, _CALL, _KEYS, _FINAL, _EMPTY = range(len(_FAULTS))
 _UNSORTED = -2
-_i8, _i8s, _i88 = types.int64, types.int64[::1], types.int64[:, ::1]
+_SWEEPS = 64  # over all calls, before another way is taken
+_i8, _i8s, _i88, _u1 = types.int64, types.int64[::1], types.int64[:, ::1], types.uint8[::1]
 
 
 class BrokenGrammar(InvalidConstraint):
@@ -60,7 +61,8 @@ def verify(grammar: Grammar) -> Flat:
         fault = _broken_rest(flat.calls, flat.finals, flat.states, flat.kinds, flat.properties, grammar.start, blamed)
     if fault >= 0:
         _fail(grammar, int(blamed[0]), _FAULTS[fault])
-    _verify_left_recursion(grammar, flat)
+    if _may_recurse(flat.calls, np.zeros(len(grammar.rules), np.uint8)):
+        _verify_left_recursion(grammar, flat)
     return flat
 
 
@@ -87,18 +89,18 @@ def _fits(action, kind, properties):  # type: ignore[no-untyped-def]
 def _broken_edge(edges, states, kinds, properties, blamed):  # type: ignore[no-untyped-def]
     """Which of _FAULTS the edges have, -1 for none, _UNSORTED when they do not ascend by rule, source and byte.
     blamed[0]: the rule at fault."""
-    backslash = False  # whether the state has one, as a byte
+    beside = False  # whether the state has a byte that may be one of a character
     for e in range(edges.shape[0]):
         owner, low, high = edges[e, OWNER], edges[e, BYTE_LOW], edges[e, BYTE_HIGH]
         count, source, target, action = states[owner], edges[e, SOURCE], edges[e, TARGET], edges[e, ACTION]
         blamed[0] = owner
         if not (0 <= source < count and 0 <= target < count and 0 <= low <= high):
             return _i8(_RANGE)
-        if high >= (ESCAPED if low < ESCAPED else _SYMBOLS):
+        if high >= (CHARACTER if low < CHARACTER else _SYMBOLS):
             return _i8(_RANGE)
         if not _fits(action, kinds[owner], properties[owner]):
             return _i8(_ACTION)
-        if low >= ESCAPED and low - ESCAPED < 0xE000 and high - ESCAPED >= 0xD800:
+        if low >= CHARACTER and low - CHARACTER < 0xE000 and high - CHARACTER >= 0xD800:
             return _i8(_HALF)
         same = e > 0 and edges[e - 1, OWNER] == owner and edges[e - 1, SOURCE] == source
         if e > 0 and edges[e - 1, OWNER] == owner and (
@@ -106,10 +108,10 @@ def _broken_edge(edges, states, kinds, properties, blamed):  # type: ignore[no-u
             return _i8(_UNSORTED)
         if same and edges[e - 1, BYTE_HIGH] >= low:
             return _i8(_OVERLAP)
-        backslash = (backslash and same) or low <= 0x5C <= high
-        if low >= ESCAPED and backslash:
+        beside = (beside and same) or (low < CHARACTER and high >= 0x20 and not low == high == 0x22)
+        if low >= CHARACTER and beside:
             return _i8(_BESIDE)
-        if same and edges[e - 1, BYTE_LOW] >= ESCAPED and edges[e - 1, ACTION] != action:
+        if same and edges[e - 1, BYTE_LOW] >= CHARACTER and edges[e - 1, ACTION] != action:
             return _i8(_DIFFERENT)
     return _i8(-1)
 
@@ -138,6 +140,29 @@ def _broken_rest(calls, finals, states, kinds, properties, start, blamed):  # ty
         if state == 0 and (owner != start or started):
             return _i8(_EMPTY)
     return _i8(-1)
+
+
+@entry(types.boolean(_i88, _u1))
+def _may_recurse(calls, leads):  # type: ignore[no-untyped-def]
+    """False: no rule calls itself before it has read a byte. True: some does, or that takes long to tell. leads: 0 by
+    rule; then 1 for those that call one of these in their first state."""
+    for c in range(calls.shape[0]):
+        if calls[c, SOURCE] == 0:
+            leads[calls[c, OWNER]] = 1
+    for _ in range(_SWEEPS):
+        changed, c = False, calls.shape[0]
+        while c > 0:  # callees mostly come after their callers
+            c -= 1
+            owner, goes_on = calls[c, OWNER], calls[c, SOURCE] == 0 and leads[calls[c, CALLED]] == 1
+            while c > 0 and calls[c - 1, OWNER] == owner:
+                c -= 1
+                goes_on = goes_on or (calls[c, SOURCE] == 0 and leads[calls[c, CALLED]] == 1)
+            if leads[owner] == 1 and not goes_on:
+                leads[owner] = 0
+                changed = True
+        if not changed:
+            break
+    return leads.any()
 
 
 def _verify_left_recursion(grammar: Grammar, flat: Flat) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from dataclasses import dataclass
 
-from espalier.grammars.escapes import written_out
+from espalier.grammars.characters import written_out
 from espalier.grammars.ir import (
     CLOSE_KEY,
     COUNT,

@@ -5,7 +5,7 @@ A thread is a tuple of frames, the running one last; a frame is (rule, state, re
 
 from __future__ import annotations
 
-from espalier.grammars.escapes import written_out
+from espalier.grammars.characters import written_out
 from espalier.grammars.flat import flatten
 from espalier.grammars.ir import CLOSE_KEY, COUNT, KEY, NOTHING, OPEN_KEY, Counter, Grammar, Order
 

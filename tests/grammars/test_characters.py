@@ -1,4 +1,4 @@
-"""Escapes written out: exactly the spellings of the characters of each edge, and no dead ends."""
+"""Characters written out: exactly the spellings of those of each edge, as themselves and escaped, and no dead ends."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from espalier.grammars.escapes import written_out
+from espalier.grammars.characters import written_out
 from espalier.grammars.flat import Flat
-from espalier.grammars.ir import COUNT, ESCAPED, Counter, Grammar, Rule, pack_edges
+from espalier.grammars.ir import CHARACTER, COUNT, Counter, Grammar, Rule, pack_edges
 from espalier.grammars.verify import BrokenGrammar, verify
 
 CODES = st.one_of(st.integers(0, 0x7F), st.integers(0, 0xD7FF), st.integers(0xE000, 0xFFFF),
@@ -32,10 +32,10 @@ def _row(drawn: list[tuple[int, int, int]]) -> list[tuple[int, int, int]]:
 
 
 def _grammar(rows: list[list[tuple[int, int, int]]]) -> Grammar:
-    """A rule for each row: its escapes in state 0, which lead to states 1 to 3."""
+    """A rule for each row: its characters in state 0, which lead to states 1 to 3."""
     return Grammar(tuple(
-        Rule(f"row {k}", "", 4, pack_edges([(0, 0x41, 0x41, 1, COUNT), *(
-            (0, ESCAPED + low, ESCAPED + high, 1 + target, COUNT) for low, high, target in row)]), (), (1, 2, 3),
+        Rule(f"row {k}", "", 4, pack_edges([(0, 0x22, 0x22, 1, COUNT), *(
+            (0, CHARACTER + low, CHARACTER + high, 1 + target, COUNT) for low, high, target in row)]), (), (1, 2, 3),
             Counter(0, 9)) for k, row in enumerate(rows)), 0)
 
 
@@ -44,7 +44,8 @@ def _spellings(code: int) -> list[str]:
     units = character.encode("utf-16-be").hex()
     long = "".join(f"\\u{units[k: k + 4]}" for k in range(0, len(units), 4))
     mixed = "".join(c.upper() if k % 2 and c in "abcdef" else c for k, c in enumerate(long))
-    return [long, long.replace("\\u", "\\U").upper().replace("\\U", "\\u"), mixed,
+    itself = [] if code < 0x20 or character in '"\\' else [character]
+    return [*itself, long, long.replace("\\u", "\\U").upper().replace("\\U", "\\u"), mixed,
             *([f"\\{LETTERS[character]}"] if character in LETTERS else [])]
 
 
@@ -76,7 +77,7 @@ def test_written_out_rules_stay_verified_and_every_new_state_leads_on(drawn):
     assert (np.diff(flat.edges[:, 0]) >= 0).all()
     for rule, states in enumerate(flat.states.tolist()):
         edges = flat.edges_of(rule)
-        assert edges[:, 3].max(initial=0) < ESCAPED
+        assert edges[:, 3].max(initial=0) < CHARACTER
         assert edges[:, [1, 4]].max(initial=0) < states
         assert {*edges[:, 1].tolist()} >= {*range(4, states)}
         assert {*edges[:, 4].tolist()} >= {*range(4, states)}
@@ -90,7 +91,7 @@ def test_written_out_rules_stay_verified_and_every_new_state_leads_on(drawn):
 
 def test_equal_rows_of_a_rule_share_their_states():
     row = [(0, 0xD7FF, 0), (0xE000, 0x10FFFF, 0)]
-    edges = [(s, ESCAPED + low, ESCAPED + high, 1, 0) for s in (0, 1) for low, high, _ in row]
+    edges = [(s, CHARACTER + low, CHARACTER + high, 1, 0) for s in (0, 1) for low, high, _ in row]
     rule = Rule("twice", "", 2, pack_edges(edges), (), (1,))
     alone = Rule("once", "", 2, pack_edges(edges[:2]), (), (1,))
     twice, once = (written_out(verify(Grammar((one,), 0))) for one in (rule, alone))
@@ -98,13 +99,15 @@ def test_equal_rows_of_a_rule_share_their_states():
 
 
 @pytest.mark.parametrize("edges", [
-    [(0, ESCAPED + 0xD800, ESCAPED + 0xD800, 1, 0)],
-    [(0, ESCAPED, ESCAPED + 0x110000, 1, 0)],
-    [(0, 0xFF, ESCAPED, 1, 0)],
-    [(0, 0x5C, 0x5C, 1, 0), (0, ESCAPED + 0x41, ESCAPED + 0x41, 1, 0)],
-    [(0, ESCAPED + 0x41, ESCAPED + 0x43, 1, 0), (0, ESCAPED + 0x43, ESCAPED + 0x44, 1, 0)],
-    [(0, ESCAPED + 0x41, ESCAPED + 0x41, 1, 0), (0, ESCAPED + 0x43, ESCAPED + 0x43, 1, COUNT)],
+    [(0, CHARACTER + 0xD800, CHARACTER + 0xD800, 1, 0)],
+    [(0, CHARACTER, CHARACTER + 0x110000, 1, 0)],
+    [(0, 0xFF, CHARACTER, 1, 0)],
+    [(0, 0x41, 0x41, 1, 0), (0, CHARACTER + 0x42, CHARACTER + 0x42, 1, 0)],
+    [(0, 0xE3, 0xE3, 1, 0), (0, CHARACTER + 0x42, CHARACTER + 0x42, 1, 0)],
+    [(0, 0x5C, 0x5C, 1, 0), (0, CHARACTER + 0x41, CHARACTER + 0x41, 1, 0)],
+    [(0, CHARACTER + 0x41, CHARACTER + 0x43, 1, 0), (0, CHARACTER + 0x43, CHARACTER + 0x44, 1, 0)],
+    [(0, CHARACTER + 0x41, CHARACTER + 0x41, 1, 0), (0, CHARACTER + 0x43, CHARACTER + 0x43, 1, COUNT)],
 ])
-def test_escapes_that_could_be_misread_are_refused(edges):
+def test_characters_that_could_be_misread_are_refused(edges):
     with pytest.raises(BrokenGrammar):
         verify(Grammar((Rule("r", "", 2, pack_edges(edges), (), (1,), Counter(0, 9)),), 0))
