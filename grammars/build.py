@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 
 from .constraint import Spacing
 from .dfa import Dfa, explore, overlay
-from .ir import COUNT, NOTHING, Call, Counter, Members, Order, Rule, pack_edges
+from .ir import COUNT, NOTHING, Call, Counter, Members, Names, Order, Rule, pack_edges
 from .limits import Meter
 from .utf8 import ByteDfa
 
@@ -68,11 +68,12 @@ class RuleBuilder:
                             for low, high, target in row]
         return numbers
 
-    def finish(self, register: Counter | Order | Members | None = None, *, whole: bool = False) -> Rule:
+    def finish(self, register: Counter | Order | Members | None = None, *, whole: bool = False,
+               names: Names | None = None) -> Rule:
         """The rule without states that are not reached or reach no end; calls are taken to return. whole: there are
-        no such states."""
-        if whole:
-            return self._rule(self._states, self._edges, self._calls, self._finals, register)
+        no such states, as with names there never are."""
+        if whole or names:
+            return self._rule(self._states, self._edges, self._calls, self._finals, register, names)
         edges, calls = self._edges, self._calls
         forward: list[list[int]] = [[] for _ in range(self._states)]
         backward: list[list[int]] = [[] for _ in range(self._states)]
@@ -94,9 +95,10 @@ class RuleBuilder:
         return self._rule(len(kept), edges, calls, finals, register)
 
     def _rule(self, states: int, edges: list[ByteEdge], calls: list[Call], finals: set[int],
-              register: Counter | Order | Members | None) -> Rule:
+              register: Counter | Order | Members | None, names: Names | None = None) -> Rule:
         edges.sort()
-        return Rule(self._name, self._pointer, states, pack_edges(edges), tuple(calls), tuple(sorted(finals)), register)
+        return Rule(self._name, self._pointer, states, pack_edges(edges), tuple(calls), tuple(sorted(finals)), register,
+                    names)
 
 
 def _reach(starts: Iterable[int], arcs: list[list[int]]) -> set[int]:

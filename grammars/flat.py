@@ -14,13 +14,17 @@ from .ir import Counter, Grammar, Members, Order
 # columns of `edges` and of `calls`
 OWNER, SOURCE, BYTE_LOW, BYTE_HIGH, TARGET, ACTION = 0, 1, 2, 3, 4, 5
 CALLED, CALL_TARGET, CALL_ACTION = 2, 3, 4
+NAME_RULE, NAME_BEGIN, NAME_END, NAME_KEY, NAME_TARGET = 0, 1, 2, 3, 4  # columns of `names`
+NO_NAMES = -2  # in `others`
 PLAIN, COUNTER, ORDER, DISTINCT, MEMBERS = 0, 1, 2, 3, 4  # values of `kinds`
 
 
 class Flat(NamedTuple):
     """edges: int64 [n, 6] (rule, source, low, high, target, action); calls: int64 [n, 5] (rule, source, callee, target,
     action); finals: int64 [n, 2] (rule, state); all by rule. states, kinds, properties: int64 by rule; properties: of
-    an Order or Members."""
+    an Order or Members.
+    names: int64 [n, 5] (rule, its letters from and to, key, target); letters: code points; others: by rule, NO_NAMES
+    for one without (ir.Names)."""
 
     edges: Any
     calls: Any
@@ -28,6 +32,9 @@ class Flat(NamedTuple):
     states: Any
     kinds: Any
     properties: Any
+    names: Any
+    letters: Any
+    others: Any
 
     def edges_of(self, rule: int) -> Any:
         """Those of one rule: int64 [n, 6]."""
@@ -47,7 +54,22 @@ def flatten(grammar: Grammar) -> Flat:
                          for c in rule.calls))
     finals = _numbers(2, ((i, state) for i, rule in enumerate(rules) for state in rule.finals))
     states, kinds, properties = (np.ascontiguousarray(shapes[:, column]) for column in (1, 2, 3))
-    return Flat(edges, calls, finals, states, kinds, properties)
+    return Flat(edges, calls, finals, states, kinds, properties, *_names(grammar))
+
+
+def _names(grammar: Grammar) -> tuple[Any, Any, Any]:
+    """(names, letters, others)"""
+    texts = [text for rule in grammar.rules if rule.names is not None for text in rule.names.names]
+    rows = _numbers(3, ((i, key, target) for i, rule in enumerate(grammar.rules) if rule.names is not None
+                        for key, target in zip(rule.names.keys, rule.names.targets, strict=True)))
+    lengths = _numbers(1, ((len(text),) for text in texts))[:, 0]
+    names = np.empty((len(texts), NAME_TARGET + 1), np.int64)
+    names[:, [NAME_RULE, NAME_KEY, NAME_TARGET]] = rows
+    names[:, NAME_END] = lengths.cumsum()
+    names[:, NAME_BEGIN] = names[:, NAME_END] - lengths
+    letters = np.frombuffer("".join(texts).encode("utf-32-le", "surrogatepass"), np.dtype("<u4")).astype(np.int64)
+    others = _numbers(1, ((NO_NAMES if rule.names is None else rule.names.others,) for rule in grammar.rules))[:, 0]
+    return names, letters, np.ascontiguousarray(others)
 
 
 def _numbers(columns: int, rows: Iterable[tuple[int, ...]]) -> Any:

@@ -19,7 +19,7 @@ from itertools import chain
 
 import msgspec
 
-IR_VERSION = 3
+IR_VERSION = 4
 
 # An edge on CHARACTER + code: the character `code` of a JSON string in any spelling, itself or escaped (characters.py).
 CHARACTER = 0x100
@@ -77,6 +77,21 @@ class Members(msgspec.Struct, frozen=True, tag="members"):
     decoded: bool = False
 
 
+class Names(msgspec.Struct, frozen=True, array_like=True):
+    """The keys of an object in any order, each character in any spelling; they begin in the last state of the rule,
+    from which nothing else leads on.
+
+    names: ascending. keys: by name, which declared property it is: its quote has the action KEY + j and leads to the
+    state of `targets`; -1: no key may have this name. others: the state behind the quote of any other key (CLOSE_KEY);
+    -1: there are none.
+    """
+
+    names: tuple[str, ...]
+    keys: tuple[int, ...]
+    targets: tuple[int, ...]
+    others: int = -1
+
+
 class Call(msgspec.Struct, frozen=True, array_like=True):
     """In state `source`, run `rule`, then go on in `target`; `action` is applied on return."""
 
@@ -95,6 +110,7 @@ class Rule(msgspec.Struct, frozen=True):
     with edges and with finality: the engine follows them all.
     finals: states in which the rule may return. No rule accepts the empty text except the start rule; no rule calls
     itself, directly or not, before it has read a byte (the compiler removes left recursion).
+    names: with Members, its keys, where no pattern tells them apart (names.py).
     name: for messages ("object at #/properties/a"). pointer: where in the source it comes from.
     """
 
@@ -105,6 +121,7 @@ class Rule(msgspec.Struct, frozen=True):
     calls: tuple[Call, ...]
     finals: tuple[int, ...]
     register: Counter | Order | Members | None = None
+    names: Names | None = None
 
 
 class Grammar(msgspec.Struct, frozen=True):

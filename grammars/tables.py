@@ -29,6 +29,7 @@ from .flat import COUNTER, DISTINCT, MEMBERS, ORDER, PLAIN, Flat
 from .ir import COUNT, KEY, NOTHING, OPEN_KEY, Counter, Grammar, Members, Order, Rule
 from .jit import inner
 from .member_keys import MemberKeys, member_keys
+from .names import with_names
 from .verify import verify
 from .ways_home import longest_way_home
 
@@ -158,7 +159,7 @@ class Layout:
     """
 
     def __init__(self, grammar: Grammar, max_states: int, max_entries: int, single: Any) -> None:
-        self.flat = written_out(verify(grammar))
+        self.flat = written_out(with_names(verify(grammar)))
         self.rules = grammar.rules
         self.bounds = [_bounds(rule, self.flat, index, single) for index, rule in enumerate(grammar.rules)]
         self._limits = max_states, max_entries

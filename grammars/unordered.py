@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from .build import RuleBuilder
 from .dfa import Dfa, Edge, explore, overlay
 from .errors import ConstraintTooLarge
-from .ir import CLOSE_KEY, KEY, MEET, OPEN_KEY, WRITTEN, Members, Rule
+from .ir import CLOSE_KEY, KEY, MEET, OPEN_KEY, WRITTEN, Members, Names, Rule
 from .limits import Meter
 from .plan import Member, ObjectPlan, ValuePlan, Witnesses
 from .strings import ANY_CHARACTERS
@@ -42,18 +42,38 @@ class UnorderedEmitter:
         required = tuple(member.required for member in self._members)
         if not (plan.least or any(required) or plan.demands):
             builder.text(opened, b"}", end)
-        key = builder.state()
         before = builder.text(opened, layout.inside.encode()) if layout.inside else opened
-        builder.edge(before, 0x22, 0x22, key, OPEN_KEY)
         builder.text(self._after, layout.outside.encode() + b"}", end)
         again = self._blanks(builder.text(self._after, layout.comma.encode()))
-        builder.edge(again, 0x22, 0x22, key, OPEN_KEY)
-        free = plan.free if any(value.possible for value in plan.free_values) else None
-        self._keys(key, free)
         builder.final(end)
-        register = Members(required, plan.least, plan.most, plan.demands > 0, self._emitter.writing.spelling == "any")
+        free = plan.free if any(value.possible for value in plan.free_values) else None
         # Every key ends: declared ones that are possible, or whatever else. Without any, some states lead nowhere.
-        return builder.finish(register, whole=free is ANY_CHARACTERS or (free is None and len(self._members) > 0))
+        whole = free is ANY_CHARACTERS or (free is None and len(self._members) > 0)
+        decoded = self._emitter.writing.spelling == "any"
+        names = self._names(free) if whole and decoded else None
+        key = builder.state()
+        builder.edge(before, 0x22, 0x22, key, OPEN_KEY)
+        builder.edge(again, 0x22, 0x22, key, OPEN_KEY)
+        if names is None:
+            self._keys(key, free)
+        register = Members(required, plan.least, plan.most, plan.demands > 0, decoded)
+        return builder.finish(register, whole=whole, names=names)
+
+    def _names(self, free: Dfa | None) -> Names:
+        """The keys by name, and what follows each."""
+        targets = {member.name: (index, self._value(member.value, member.witnesses))
+                   for index, member in enumerate(self._members)}
+        if free is not None:
+            targets |= {member.name: (-1, 0) for member in self._plan.members if not member.value.possible}
+        names = sorted(targets)
+        self._emitter.meter.states(sum(map(len, names)) + 1, self._plan.pointer)
+        return Names(tuple(names), tuple([targets[name][0] for name in names]),
+                     tuple([targets[name][1] for name in names]), -1 if free is None else self._others(0))
+
+    def _others(self, label: int) -> int:
+        """The state behind a free key."""
+        witnesses = self._plan.free_witnesses[label] if self._plan.free_witnesses else {}
+        return self._value(self._plan.free_values[label], witnesses)
 
     def _keys(self, key: int, free: Dfa | None) -> None:
         """The keys from their first character on, and what follows each."""
@@ -67,8 +87,7 @@ class UnorderedEmitter:
                 builder.edge(numbers[state], 0x22, 0x22, self._value(member.value, member.witnesses), KEY + declared)
             elif plan.free_values[label].possible:
                 if label not in behind:
-                    witnesses = plan.free_witnesses[label] if plan.free_witnesses else {}
-                    behind[label] = self._value(plan.free_values[label], witnesses)
+                    behind[label] = self._others(label)
                 builder.edge(numbers[state], 0x22, 0x22, behind[label], CLOSE_KEY)
 
     def _all_keys(self, free: Dfa | None) -> tuple[Dfa, _Ends]:

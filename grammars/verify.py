@@ -17,6 +17,12 @@ from .flat import (
     COUNTER,
     DISTINCT,
     MEMBERS,
+    NAME_BEGIN,
+    NAME_END,
+    NAME_KEY,
+    NAME_RULE,
+    NAME_TARGET,
+    NO_NAMES,
     OWNER,
     SOURCE,
     TARGET,
@@ -31,8 +37,10 @@ _SYMBOLS = CHARACTER + 0x110000  # bytes, and characters
 _FAULTS = ("an edge is out of range", "an action does not fit the register", "two edges of a state overlap",
            "half of a pair", "a byte of characters beside characters", "characters with different actions",
            "a call is out of range", "a call opens or closes a key", "a final state is out of range",
-           "it accepts the empty text")
-_RANGE, _ACTION, _OVERLAP, _HALF, _BESIDE, _DIFFERENT, _CALL, _KEYS, _FINAL, _EMPTY = range(len(_FAULTS))
+           "it accepts the empty text", "something else leads on where its names begin", "a name is out of range",
+           "its names do not ascend")
+(_RANGE, _ACTION, _OVERLAP, _HALF, _BESIDE, _DIFFERENT, _CALL, _KEYS, _FINAL, _EMPTY, _AT_NAMES, _NAME,
+ _NAMES) = range(len(_FAULTS))
 _UNSORTED = -2
 _SWEEPS = 64  # over all calls, before another way is taken
 _i8, _i8s, _i88, _u1 = types.int64, types.int64[::1], types.int64[:, ::1], types.uint8[::1]
@@ -51,14 +59,19 @@ def verify(grammar: Grammar) -> Flat:
     for number, rule in enumerate(grammar.rules):
         if rule.states < 1 or len(rule.edges) % _EDGE_BYTES:
             _fail(grammar, number, "no states, or broken edges")
+        if rule.names is not None and not len(rule.names.names) == len(rule.names.keys) == len(rule.names.targets):
+            _fail(grammar, number, "names without keys or targets")
     flat, blamed = flatten(grammar), np.zeros(1, np.int64)
-    fault = _broken_edge(flat.edges, flat.states, flat.kinds, flat.properties, blamed)
+    fault = _broken_edge(flat.edges, flat.others, flat.states, flat.kinds, flat.properties, blamed)
     if fault == _UNSORTED:  # the compiler sorts its edges
         columns = flat.edges[:, [BYTE_LOW, SOURCE, OWNER]].T
         flat = flat._replace(edges=np.ascontiguousarray(flat.edges[np.lexsort(columns)]))
-        fault = _broken_edge(flat.edges, flat.states, flat.kinds, flat.properties, blamed)
+        fault = _broken_edge(flat.edges, flat.others, flat.states, flat.kinds, flat.properties, blamed)
     if fault < 0:
-        fault = _broken_rest(flat.calls, flat.finals, flat.states, flat.kinds, flat.properties, grammar.start, blamed)
+        fault = _broken_rest(flat.calls, flat.finals, flat.others, flat.states, flat.kinds, flat.properties,
+                             grammar.start, blamed)
+    if fault < 0:
+        fault = _broken_names(flat.names, flat.letters, flat.others, flat.states, flat.kinds, flat.properties, blamed)
     if fault >= 0:
         _fail(grammar, int(blamed[0]), _FAULTS[fault])
     if _may_recurse(flat.calls, np.zeros(len(grammar.rules), np.uint8)):
@@ -85,8 +98,8 @@ def _fits(action, kind, properties):  # type: ignore[no-untyped-def]
     return action == NOTHING or (kind > COUNTER and KEY <= action < KEY + properties)
 
 
-@entry(_i8(_i88, _i8s, _i8s, _i8s, _i8s))
-def _broken_edge(edges, states, kinds, properties, blamed):  # type: ignore[no-untyped-def]
+@entry(_i8(_i88, _i8s, _i8s, _i8s, _i8s, _i8s))
+def _broken_edge(edges, others, states, kinds, properties, blamed):  # type: ignore[no-untyped-def]
     """Which of _FAULTS the edges have, -1 for none, _UNSORTED when they do not ascend by rule, source and byte.
     blamed[0]: the rule at fault."""
     beside = False  # whether the state has a byte that may be one of a character
@@ -96,6 +109,8 @@ def _broken_edge(edges, states, kinds, properties, blamed):  # type: ignore[no-u
         blamed[0] = owner
         if not (0 <= source < count and 0 <= target < count and 0 <= low <= high):
             return _i8(_RANGE)
+        if others[owner] != NO_NAMES and source == count - 1:
+            return _i8(_AT_NAMES)
         if high >= (CHARACTER if low < CHARACTER else _SYMBOLS):
             return _i8(_RANGE)
         if not _fits(action, kinds[owner], properties[owner]):
@@ -116,8 +131,8 @@ def _broken_edge(edges, states, kinds, properties, blamed):  # type: ignore[no-u
     return _i8(-1)
 
 
-@entry(_i8(_i88, _i88, _i8s, _i8s, _i8s, _i8, _i8s))
-def _broken_rest(calls, finals, states, kinds, properties, start, blamed):  # type: ignore[no-untyped-def]
+@entry(_i8(_i88, _i88, _i8s, _i8s, _i8s, _i8s, _i8, _i8s))
+def _broken_rest(calls, finals, others, states, kinds, properties, start, blamed):  # type: ignore[no-untyped-def]
     """Which of _FAULTS the calls and finals have, -1 for none. blamed[0]: the rule at fault."""
     started = False  # whether the start rule is called
     for c in range(calls.shape[0]):
@@ -126,6 +141,8 @@ def _broken_rest(calls, finals, states, kinds, properties, start, blamed):  # ty
         if not (0 <= calls[c, SOURCE] < states[owner] and 0 <= calls[c, CALL_TARGET] < states[owner]
                 and 0 <= calls[c, CALLED] < states.size):
             return _i8(_CALL)
+        if others[owner] != NO_NAMES and calls[c, SOURCE] == states[owner] - 1:
+            return _i8(_AT_NAMES)
         if action in (OPEN_KEY, CLOSE_KEY, NEXT_KEY):
             return _i8(_KEYS)
         if not _fits(action, kinds[owner], properties[owner]):
@@ -139,6 +156,31 @@ def _broken_rest(calls, finals, states, kinds, properties, start, blamed):  # ty
         # No rule is empty, so a call never is: state 0 decides.
         if state == 0 and (owner != start or started):
             return _i8(_EMPTY)
+    return _i8(-1)
+
+
+@entry(_i8(_i88, _i8s, _i8s, _i8s, _i8s, _i8s, _i8s))
+def _broken_names(names, letters, others, states, kinds, properties, blamed):  # type: ignore[no-untyped-def]
+    """Which of _FAULTS the names have, -1 for none. blamed[0]: the rule at fault."""
+    for rule in range(states.size):
+        blamed[0] = rule
+        if others[rule] != NO_NAMES and not (-1 <= others[rule] < states[rule] and kinds[rule] == MEMBERS):
+            return _i8(_NAME)
+    for n in range(names.shape[0]):
+        rule, begin, end = names[n, NAME_RULE], names[n, NAME_BEGIN], names[n, NAME_END]
+        blamed[0] = rule
+        if not (-1 <= names[n, NAME_KEY] < properties[rule] and 0 <= names[n, NAME_TARGET] < states[rule]):
+            return _i8(_NAME)
+        for k in range(begin, end):
+            if 0xD800 <= letters[k] < 0xE000:
+                return _i8(_HALF)
+        if n == 0 or names[n - 1, NAME_RULE] != rule:
+            continue
+        before, last = names[n - 1, NAME_BEGIN], names[n - 1, NAME_END]
+        while before < last and begin < end and letters[before] == letters[begin]:
+            before, begin = before + 1, begin + 1
+        if begin == end or (before < last and letters[before] > letters[begin]):
+            return _i8(_NAMES)
     return _i8(-1)
 
 

@@ -21,6 +21,7 @@ from espalier.grammars.ir import (
     Order,
     Rule,
 )
+from espalier.grammars.names import with_names
 from espalier.grammars.verify import verify
 
 
@@ -47,7 +48,7 @@ Stack = tuple[Frame, "Stack"] | None
 
 class Naive:
     def __init__(self, grammar: Grammar) -> None:
-        flat = written_out(verify(grammar))
+        flat = written_out(with_names(verify(grammar)))
         self.grammar = grammar
         self._edges: list[dict[int, list[tuple[int, int, int, int]]]] = []
         self._calls: list[dict[int, list]] = []

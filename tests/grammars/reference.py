@@ -8,6 +8,7 @@ from __future__ import annotations
 from espalier.grammars.characters import written_out
 from espalier.grammars.flat import flatten
 from espalier.grammars.ir import CLOSE_KEY, COUNT, KEY, NOTHING, OPEN_KEY, Counter, Grammar, Order
+from espalier.grammars.names import with_names
 
 Frame = tuple[int, int, int, frozenset[bytes], bytes | None]
 Thread = tuple[Frame, ...]
@@ -19,7 +20,7 @@ class Reference:
     def __init__(self, grammar: Grammar, single: frozenset[int] = frozenset(range(256))) -> None:
         self.grammar = grammar
         self.single = sorted(single)
-        flat = written_out(flatten(grammar))
+        flat = written_out(with_names(flatten(grammar)))
         self.edges = [flat.edges_of(index)[:, 1:].tolist() for index in range(len(grammar.rules))]
         self.start: frozenset[Thread] = frozenset([((grammar.start, 0, 0, frozenset(), None),)])
         self._closable: dict[Thread, int | None] = {}

@@ -7,7 +7,7 @@ import pytest
 
 from espalier.grammars.compile import compile_constraint
 from espalier.grammars.constraint import JsonSchema
-from espalier.grammars.ir import COUNT, KEY, OPEN_KEY, Call, Counter, Grammar, Order, Rule, pack_edges
+from espalier.grammars.ir import COUNT, KEY, OPEN_KEY, Call, Counter, Grammar, Members, Names, Order, Rule, pack_edges
 from espalier.grammars.verify import BrokenGrammar, verify
 
 A = (0, 97, 97, 1, 0)
@@ -16,6 +16,12 @@ A = (0, 97, 97, 1, 0)
 def rule(*edges: tuple[int, int, int, int, int], calls: tuple[Call, ...] = (), finals: tuple[int, ...] = (1,),
          register: Counter | Order | None = None, states: int = 2) -> Rule:
     return Rule("r", "#", states, pack_edges(list(edges)), calls, finals, register)
+
+
+def named(names: Names, *edges: tuple[int, int, int, int, int], calls: tuple[Call, ...] = ()) -> Grammar:
+    """Of two properties."""
+    opened = pack_edges([(0, 0x22, 0x22, 2, OPEN_KEY), *edges])
+    return Grammar((Rule("r", "", 3, opened, calls, (1,), Members((False, False)), names),), 0)
 
 
 BROKEN = [
@@ -33,6 +39,16 @@ BROKEN = [
     ("empty text", Grammar((rule(calls=(Call(0, 1, 1),)), rule(A, finals=(0, 1))), 0)),
     ("calls itself", Grammar((rule(calls=(Call(0, 1, 1),)), rule(A, calls=(Call(0, 0, 1),))), 0)),
     ("no states", Grammar((rule(A, states=0),), 0)),
+    ("names do not ascend", named(Names(("b", "a"), (0, 1), (1, 1)))),
+    ("names do not ascend", named(Names(("a", "a"), (0, 1), (1, 1)))),
+    ("names without", named(Names(("a", "b"), (0,), (1, 1)))),
+    ("a name is out of range", named(Names(("a",), (2,), (1,)))),
+    ("a name is out of range", named(Names(("a",), (0,), (3,)))),
+    ("a name is out of range", named(Names(("a",), (0,), (1,), 3))),
+    ("a name is out of range", Grammar((Rule("r", "", 3, b"", (), (), Counter(0, 1), Names((), (), (), 1)),), 0)),
+    ("half of a pair", named(Names(("\ud800",), (0,), (1,)))),
+    ("where its names begin", named(Names(("a",), (0,), (1,)), (2, 97, 97, 1, 0))),
+    ("where its names begin", named(Names(("a",), (0,), (1,)), calls=(Call(2, 0, 1),))),
 ]
 
 
