@@ -13,6 +13,7 @@ Spacing = Literal["compact", "spaced", "indented", "any"]
 Formats = Literal["assertion", "annotation"]
 Order = Literal["schema", "any"]
 Spelling = Literal["one", "any"]
+FreeText = Literal["any", "before", "none"]
 
 
 class Writing(msgspec.Struct, frozen=True):
@@ -91,14 +92,18 @@ class Tags(msgspec.Struct, frozen=True, tag="tags"):
 
     triggers: strings that free text never contains; where one appears, a tag that begins with it follows. Each tag
     begins with one of them; (): the beginnings themselves. at_least_one: free text alone is no answer.
-    stop_after_first: the first tag ends the answer. specials: the strings among the delimiters that are special tokens
-    of the model; these are written by id, and free text does not spell them either. The runtime fills them in.
+    stop_after_first: the first tag ends the answer. text: where free text may stand; before: up to the first tag, after
+    which only tags follow, each behind `between` (for none and before alone). specials: the strings among the
+    delimiters that are special tokens of the model; these are written by id, and free text does not spell them either.
+    The runtime fills them in.
     """
 
     tags: tuple[Tag, ...]
     triggers: tuple[str, ...] = ()
     at_least_one: bool = False
     stop_after_first: bool = False
+    text: FreeText = "any"
+    between: str = ""
     specials: tuple[str, ...] = ()
 
 

@@ -45,13 +45,17 @@ class _Compiler:
         self._begins = [self._delimiter(tag.begin, f"tags/{k}/begin") for k, tag in enumerate(constraint.tags)]
         self._ends = [self._delimiter(tag.end, f"tags/{k}/end", optional=tag.content is not None)
                       for k, tag in enumerate(constraint.tags)]
+        if constraint.text == "any" and constraint.between:
+            raise InvalidConstraint("free text may stand between tags", keyword="between", where="between",
+                                    fix="Leave it out, or let free text stand before the first tag only.")
+        self._delimiter(constraint.between, "between", optional=True)
         self._rules: list[Rule] = []
         self._notes: list[str] = []
 
     def run(self) -> Grammar:
         if not self._tags.tags:
             raise InvalidConstraint("there are no tags", keyword="tags", where="tags", fix="Give at least one tag.")
-        triggers = self._triggers()
+        triggers = [] if self._tags.text == "none" else self._triggers()
         tags = [self._tag(k) for k in range(len(self._tags.tags))]
         self._rules.append(self._root(triggers, tags))
         used = sorted({symbol for text in (*self._begins, *self._ends) for symbol in text if symbol >= FIRST_SPECIAL})
@@ -141,22 +145,34 @@ class _Compiler:
 
     def _root(self, triggers: Sequence[_Trigger], tags: Sequence[int]) -> Rule:
         builder = RuleBuilder("free text", "", self._meter)
-        found = self._search([trigger.text for trigger in triggers])
-        once, must = self._tags.stop_after_first, self._tags.at_least_one
-        after = builder.state() if once or must else 0
-        before = self._text(builder, 0, found, triggers, tags, after)
+        once, must, anywhere = self._tags.stop_after_first, self._tags.at_least_one, self._tags.text == "any"
+        after = builder.state() if once or must or not anywhere else 0
+        if self._tags.text == "none":
+            self._next(builder, 0, b"", tags, after)
+            before = [0]
+        else:
+            before = self._text(builder, 0, triggers, tags, after)
         stops = [] if must else before
-        if once:
+        if once or not anywhere:
             stops = [*stops, after]
         elif must:
-            stops = self._text(builder, after, found, triggers, tags, after)
+            stops = self._text(builder, after, triggers, tags, after)
+        if not once and not anywhere:
+            self._next(builder, after, self._tags.between.encode(), tags, after)
         for state in stops:
             builder.final(state)
         return builder.finish()
 
-    def _text(self, builder: RuleBuilder, start: int, found: Search, triggers: Sequence[_Trigger],
-              tags: Sequence[int], after: int) -> list[int]:
+    def _next(self, builder: RuleBuilder, start: int, between: bytes, tags: Sequence[int], after: int) -> None:
+        """Any of the tags at `start`, without free text before it."""
+        begins = [(between + self._bytes(begin), None) for begin in self._begins]
+        for place, tag in zip(_branch(builder, start, begins), tags, strict=True):
+            builder.call(place, tag, after)
+
+    def _text(self, builder: RuleBuilder, start: int, triggers: Sequence[_Trigger], tags: Sequence[int], after: int
+              ) -> list[int]:
         """Free text from `start` on, and behind each of its triggers the tags, which go on in `after`."""
+        found = self._search([trigger.text for trigger in triggers])
         ends = [builder.state() for _ in triggers]
         for state, trigger in zip(ends, triggers, strict=True):
             places = _branch(builder, state, [(self._bytes(rest), None) for rest in trigger.rest.values()])

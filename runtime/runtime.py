@@ -6,6 +6,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from ..grammars.constraint import Constraint
+from .call_format import CallFormat
 from .compiler import Compile, Compiled, Compiler
 from .config import EngineConfig
 from .errors import EngineFault, InvalidParameter
@@ -44,6 +45,11 @@ class Runtime:
         from .loading import load_runtime
 
         return load_runtime(model, config or EngineConfig(), process=process, progress=progress or (lambda words: None))
+
+    @property
+    def calls(self) -> CallFormat:
+        """How the model writes calls of functions."""
+        return self.template.calls
 
     def session(self, salt: str = "", adapter: str = "") -> Session:
         """salt: the tenant; two salts never share a page. adapter: reserved for adapted weights."""

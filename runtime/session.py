@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 from ..grammars.constraint import Tags
@@ -11,6 +11,7 @@ from .answering import Cut, Writer
 from .branch import BranchId, Closing, GenerateSpec, Opening, Piece, Scores, Text, TokenIds
 from .branch_state import BranchState
 from .checks import check_integer, check_length, check_sampling, check_text
+from .conversation import Message, Tool
 from .errors import EngineFault, InvalidParameter, RequestAborted, TemplateError
 from .generation import Generation, Started
 from .messages import (
@@ -31,7 +32,6 @@ from .messages import (
     Usage,
 )
 from .specials import Shown
-from .template_roles import Message
 from .words import TokenBytes
 
 if TYPE_CHECKING:
@@ -80,24 +80,26 @@ class Session:
                 case TokenIds(ids):
                     state.append_ids(ids)
 
-    def extend_chat(self, branch: BranchId, messages: Sequence[Mapping[str, str]], generation_prompt: bool = True
-                    ) -> None:
+    def extend_chat(self, branch: BranchId, messages: Sequence[Message], generation_prompt: bool = True,
+                    tools: Sequence[Tool] = ()) -> None:
         """Append a conversation through the template. On an empty branch it is rendered; later messages are appended,
-        which a template that rewrites earlier messages does not allow (TemplateError)."""
+        which a template that rewrites earlier messages does not allow (TemplateError). tools: functions that the model
+        is told of, at the beginning of a conversation."""
         state = self._idle(branch)
         if not messages:
             raise InvalidParameter("there are no messages", where="messages", fix="Send at least one message.")
-        told = [Message(message["role"], message["content"]) for message in messages]
         template = self._runtime.template
+        if not template.calls.told:
+            messages, tools = template.calls.folded(messages, tools), ()
         if state.empty:
-            state.append_ids(template.render(told, generation_prompt))
+            state.append_ids(template.render(messages, generation_prompt, tools))
             return
-        if not template.stable:
+        if not template.stable or tools or any(message.calls or message.answers for message in messages):
             raise TemplateError(
-                "this model's chat template cannot be appended to", where="messages",
+                "this conversation cannot be appended to by this model's chat template", where="messages",
                 fix="Render the whole conversation on a new branch.",
             )
-        for message in told:
+        for message in messages:
             content = message.content.strip() if template.trims else message.content
             self.extend(branch, (Opening(message.role), Text(content), Closing(message.role)))
         if generation_prompt:

@@ -2,19 +2,25 @@
 
 from __future__ import annotations
 
+import json
+import re
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
+from .call_format import OWN, CallFormat
+from .conversation import Call, Message, Tool
 from .errors import InvalidParameter, TemplateError, TemplateLimit
 from .gguf import GGUFFile
 from .placeholders import Placeholders, SpecialStrings
+from .template_calls import RenderCalls, learn_calls
 from .template_process import TemplateProcess
-from .template_roles import Message, Render, RoleTexts, again, learn_roles
+from .template_roles import RoleTexts, again, learn_roles, mark_for
 from .tokenizer import Part, Tokenizer
 
 __all__ = ["ChatTemplate", "Message"]
 
 _KEY = "tokenizer.chat_template"
+_JSON_STRING = re.compile(r'"(?:[^"\\]|\\.)*"')
 _LEARN_SECONDS = 10.0  # for some 40 probes of well under a millisecond each
 
 
@@ -25,6 +31,7 @@ class ChatTemplate:
     source: "" when the model has none; then everything but `source` and `stable` raises TemplateError.
     stable: a conversation may be appended, opening + content + closing for each message, instead of rendered again.
     trims: for that, the contents must be stripped of white space at both ends.
+    calls: how the model writes calls of functions.
     Openings hold the begin-of-sequence token when the template writes one: nothing is added before them."""
 
     def __init__(self, source: str, tokenizer: Tokenizer) -> None:
@@ -35,13 +42,16 @@ class ChatTemplate:
         self._broken: TemplateError | None = None
         self._process: TemplateProcess | None = None
         self._roles = RoleTexts()
+        self.calls: CallFormat = OWN
         self._specials = SpecialStrings(tokenizer.specials)
         if not source:
             self._broken = TemplateError("this model has no chat template", where=_KEY, fix="Send a plain prompt.")
             return
         try:
             self._process = TemplateProcess(source)
-            self._roles = learn_roles(self._probe(), source)
+            probe = self._probe()
+            self._roles = learn_roles(lambda messages, prompt: probe(messages, prompt, ()), source)
+            self.calls = self._learn_calls(probe)
         except TemplateError as error:
             self._broken = error
 
@@ -57,18 +67,23 @@ class ChatTemplate:
     def trims(self) -> bool:
         return self._roles.trims
 
-    def render(self, messages: Sequence[Message], add_generation_prompt: bool = True) -> list[int]:
-        """Special tokens that the template writes become their ids; those inside roles and contents stay text.
+    def render(self, messages: Sequence[Message], add_generation_prompt: bool = True, tools: Sequence[Tool] = ()
+               ) -> list[int]:
+        """Special tokens that the template writes become their ids; those inside of what it is given stay text. Calls
+        and tools are for a template that knows them (`calls.told`).
 
         Blocks: call it off the event loop. Raises TemplateError (with what the template says, when it complains),
         InvalidParameter for text that is not Unicode, MissingByte for text the vocabulary cannot spell."""
         self._check_usable()
         for place, message in enumerate(messages):
             _check_text(message, place)
-        texts = [text for message in messages for text in (message.role, message.content)]
+        texts = [text for message in messages for text in _texts_of(message)]
+        texts += [text for tool in tools for text in (tool.name, tool.description, tool.parameters)]
         placeholders = Placeholders(self._specials, [self.source, *texts])
-        hidden = [Message(placeholders.hide(message.role), placeholders.hide(message.content)) for message in messages]
-        parts = self._tokenizer.parts(self._text(hidden, add_generation_prompt))
+        hide = placeholders.hide
+        hidden = [_hidden_message(message, hide) for message in messages]
+        offered = [Tool(hide(tool.name), hide(tool.description), _hidden(tool.parameters, hide)) for tool in tools]
+        parts = self._tokenizer.parts(self._text(hidden, add_generation_prompt, offered))
         return self._tokenizer.encode_parts(
             placeholders.show(part) if isinstance(part, str) else part for part in parts
         )
@@ -101,32 +116,81 @@ class ChatTemplate:
         if self._broken is not None:
             raise again(self._broken)
 
-    def _probe(self) -> Render:
+    def _probe(self) -> RenderCalls:
         """Renderings that end when they take long in all."""
         deadline = time.monotonic() + _LEARN_SECONDS
 
-        def render(messages: Sequence[Message], add_generation_prompt: bool) -> str:
+        def render(messages: Sequence[Message], add_generation_prompt: bool, tools: Sequence[Tool]) -> str:
             if time.monotonic() > deadline:
                 raise TemplateLimit("the chat template took too long to learn", where=_KEY)
-            return self._text(messages, add_generation_prompt)
+            return self._text(messages, add_generation_prompt, tools)
 
         return render
 
-    def _text(self, messages: Sequence[Message], add_generation_prompt: bool) -> str:
+    def _learn_calls(self, probe: RenderCalls) -> CallFormat:
+        """A template whose rendering of calls passes a limit may still be good for everything else."""
+        closing = self._roles.closings.get(("assistant", False), "")
+        if "tools" not in self.source or not closing:
+            return OWN
+        try:
+            return learn_calls(probe, closing, mark_for(self.source)) or OWN
+        except TemplateLimit:
+            return OWN
+
+    def _text(self, messages: Sequence[Message], add_generation_prompt: bool, tools: Sequence[Tool]) -> str:
         if self._process is None:
             raise TemplateError("this model has no chat template", where=_KEY)
         return self._process.render({
-            "messages": [{"role": message.role, "content": message.content} for message in messages],
+            "messages": [_told_message(message) for message in messages],
             "add_generation_prompt": add_generation_prompt,
             "bos_token": self._tokenizer.text_of_special(self._tokenizer.bos_id),
             "eos_token": self._tokenizer.text_of_special(self._tokenizer.eos_id),
-            "tools": None,
+            "tools": [_told_tool(tool) for tool in tools] or None,
         })
+
+
+def _told_message(message: Message) -> dict[str, object]:
+    """As the templates of OpenAI's form expect it, arguments as an object."""
+    told: dict[str, object] = {"role": message.role, "content": message.content}
+    if message.calls:
+        told["tool_calls"] = [
+            {"id": call.id, "type": "function",
+             "function": {"name": call.name, "arguments": json.loads(call.arguments)}}
+            for call in message.calls
+        ]
+    if message.answers is not None:
+        told |= {"tool_call_id": message.answers.id, "name": message.answers.name}
+    return told
+
+
+def _told_tool(tool: Tool) -> dict[str, object]:
+    told = {"name": tool.name, "description": tool.description, "parameters": json.loads(tool.parameters)}
+    return {"type": "function", "function": told}
+
+
+def _texts_of(message: Message) -> list[str]:
+    calls = [*message.calls, *([message.answers] if message.answers else ())]
+    return [message.role, message.content, *(text for call in calls for text in (call.id, call.name, call.arguments))]
+
+
+def _hidden_message(message: Message, hide: Callable[[str], str]) -> Message:
+    calls = tuple(_hidden_call(call, hide) for call in message.calls)
+    answers = None if message.answers is None else _hidden_call(message.answers, hide)
+    return Message(hide(message.role), hide(message.content), calls, answers)
+
+
+def _hidden_call(call: Call, hide: Callable[[str], str]) -> Call:
+    return Call(hide(call.id), hide(call.name), _hidden(call.arguments, hide))
+
+
+def _hidden(text: str, hide: Callable[[str], str]) -> str:
+    """JSON text with all of its strings hidden; however deep it nests."""
+    return _JSON_STRING.sub(lambda found: json.dumps(hide(json.loads(found[0]))), text)
 
 
 def _check_text(message: Message, place: int) -> None:
     try:
-        (message.role + message.content).encode()
+        "".join(_texts_of(message)).encode()
     except UnicodeEncodeError as error:
         raise InvalidParameter("the text holds a lone surrogate, which is not Unicode text",
                                where=f"messages/{place}/content", fix="Decode the input as UTF-8 first.") from error

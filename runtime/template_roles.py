@@ -9,16 +9,10 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
-import msgspec
-
+from .conversation import Message
 from .errors import TemplateError, TemplateLimit
 
 ROLES = ("system", "user", "assistant", "tool")
-
-
-class Message(msgspec.Struct, frozen=True):
-    role: str
-    content: str
 
 
 Render = Callable[[Sequence[Message], bool], str]
@@ -61,7 +55,7 @@ def again(error: TemplateError) -> TemplateError:
 
 def learn_roles(render: Render, source: str) -> RoleTexts:
     """source: the template, so that the probe's mark is not a word of it. Raises TemplateLimit."""
-    mark = next(word for n in range(len(source) + 1) if (word := f"probe{n}x") not in source)
+    mark = mark_for(source)
     texts = RoleTexts()
     for role in ROLES:
         for first in (True, False):
@@ -77,6 +71,11 @@ def learn_roles(render: Render, source: str) -> RoleTexts:
     except TemplateError:
         texts.stable = False
     return texts
+
+
+def mark_for(source: str) -> str:
+    """A word that the template does not hold."""
+    return next(word for n in range(len(source) + 1) if (word := f"probe{n}x") not in source)
 
 
 def _learn(render: Render, texts: RoleTexts, role: str, first: bool, mark: str) -> None:

@@ -6,7 +6,8 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Sequence
 from typing import Protocol
 
-from .template_roles import Message
+from .call_format import CallFormat
+from .conversation import Message, Tool
 
 Part = str | int
 """Of template text: plain text, or the id of a special token."""
@@ -39,13 +40,17 @@ class Words(Protocol):
 
 
 class Template(Protocol):
-    """stable: messages may be appended one by one. trims: their contents must be stripped for that."""
+    """stable: messages may be appended one by one. trims: their contents must be stripped for that. calls:
+    how the model writes calls of functions."""
 
     @property
     def stable(self) -> bool: ...
     @property
     def trims(self) -> bool: ...
-    def render(self, messages: Sequence[Message], add_generation_prompt: bool = True) -> list[int]: ...
+    @property
+    def calls(self) -> CallFormat: ...
+    def render(self, messages: Sequence[Message], add_generation_prompt: bool = True, tools: Sequence[Tool] = ()
+               ) -> list[int]: ...
     def opening_parts(self, role: str, first: bool = False) -> tuple[Part, ...]: ...
     def closing_parts(self, role: str) -> tuple[Part, ...]: ...
     def close(self) -> None: ...

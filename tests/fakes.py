@@ -5,14 +5,15 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from espalier.grammars.errors import MissingByte
+from espalier.runtime.call_format import OWN
 from espalier.runtime.config import EngineConfig
 from espalier.runtime.constraints import Constraints
+from espalier.runtime.conversation import Message, Tool
 from espalier.runtime.engine import Engine
 from espalier.runtime.errors import TemplateError
 from espalier.runtime.link import ThreadLink
 from espalier.runtime.runtime import Runtime
 from espalier.runtime.scripted_executor import ScriptedExecutor
-from espalier.runtime.template_roles import Message
 
 Part = str | int
 
@@ -75,12 +76,14 @@ class PlainTemplate:
     stable = True
     trims = False
     roles = ("system", "user", "assistant")
+    calls = OWN
 
     def __init__(self, tokenizer: ByteTokenizer) -> None:
         self._tokenizer = tokenizer
         self._turn = tokenizer.specials["<turn>"]
 
-    def render(self, messages: Sequence[Message], add_generation_prompt: bool = True) -> list[int]:
+    def render(self, messages: Sequence[Message], add_generation_prompt: bool = True, tools: Sequence[Tool] = ()
+               ) -> list[int]:
         parts: list[Part] = []
         for message in messages:
             parts += [*self.opening_parts(message.role), message.content, *self.closing_parts(message.role)]

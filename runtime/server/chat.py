@@ -24,13 +24,13 @@ from .choices import Choices, answering
 from .chunks import Chunks
 from .contract import ChatRuntime
 from .faults import Faults
-from .formats import ResponseFormat
 from .gate import Gate
 from .metrics import Metrics, Watch
-from .replies import ChatCompletion, Choice, Message, finish_of, fresh_id, usage_of
-from .requests import ChatRequest, parse_chat
+from .replies import ChatCompletion, Choice, fresh_id, usage_of
+from .requests import Chat, ChatRequest, parse_chat
 from .settings import Settings
 from .stream import EventStream
+from .writing import ChoiceWriter
 
 SMALL_BODY = 64 << 10  # bytes; what takes longer to parse is parsed off the loop, which other streams need
 MOST_HEADER = 2048
@@ -49,18 +49,18 @@ class ChatService:
     async def chat(self, request: Request) -> Response:
         watch = self._metrics.watch()
         chat = await self._read(request)
-        if chat.model != self._runtime.model_name:
+        if chat.form.model != self._runtime.model_name:
             raise UnknownModel(
                 "there is no model of this name here", where="model", fix=f"Use {self._runtime.model_name!r}."
             )
         question = self._question(chat)
         headers = await self._gate.attend(self._headers(question), request.receive)
-        if chat.stream:
+        if chat.form.stream:
             return self._stream(request, chat, question, watch, headers)
         reply = await self._gate.attend(self._whole(chat, question, watch), request.receive)
         return Response(msgspec.json.encode(reply), media_type="application/json", headers=headers)
 
-    async def _read(self, request: Request) -> ChatRequest:
+    async def _read(self, request: Request) -> Chat:
         raw = await read_body(request, self._settings)
         if len(raw) <= SMALL_BODY:
             return parse_chat(parse(raw))
@@ -74,25 +74,31 @@ class ChatService:
             notes = (await self._runtime.compile(question.enforced.constraint)).notes
         return {"x-espalier-notes": _header_text("; ".join(notes))} if notes else {}
 
-    async def _whole(self, chat: ChatRequest, question: Question, watch: Watch) -> ChatCompletion:
+    async def _whole(self, chat: Chat, question: Question, watch: Watch) -> ChatCompletion:
+        writers = self._writers(chat)
         async with self._answering(question) as choices, aclosing(choices.chunks()) as chunks:
-            async for _ in chunks:
+            async for choice, chunk in chunks:
                 watch.text()
+                if chunk is not None:
+                    writers[choice].push(chunk.text)
             answers, usage = choices.answers, choices.usage()
         watch.finished(answers)
-        told = tuple(Choice(k, Message(answer.text), finish_of(answer)) for k, answer in enumerate(answers))
-        return ChatCompletion(fresh_id(), int(time.time()), chat.model, told, usage_of(usage))
+        for writer in writers:
+            writer.finish()
+        told = tuple(Choice(k, writer.message(), writer.reason(answer))
+                     for k, (writer, answer) in enumerate(zip(writers, answers, strict=True)))
+        return ChatCompletion(fresh_id(), int(time.time()), chat.form.model, told, usage_of(usage))
 
     def _stream(
-        self, request: Request, chat: ChatRequest, question: Question, watch: Watch, headers: dict[str, str]
+        self, request: Request, chat: Chat, question: Question, watch: Watch, headers: dict[str, str]
     ) -> EventStream:
         return EventStream(
             self._events(chat, question, watch), gate=self._gate, settings=self._settings,
             describe=lambda cause: self._faults.tell(cause, request.state.request_id), headers=headers,
         )
 
-    async def _events(self, chat: ChatRequest, question: Question, watch: Watch) -> AsyncGenerator[bytes, None]:
-        events = Chunks(chat)
+    async def _events(self, chat: Chat, question: Question, watch: Watch) -> AsyncGenerator[bytes, None]:
+        events = Chunks(chat.form, self._writers(chat))
         async with self._answering(question) as choices, aclosing(choices.chunks()) as chunks:
             async for choice, chunk in chunks:
                 watch.text()
@@ -110,15 +116,21 @@ class ChatService:
             async with answering(self._runtime, self._gate, question) as choices:
                 yield choices
 
-    def _question(self, chat: ChatRequest) -> Question:
-        told = [{"role": message.template_role, "content": message.text} for message in chat.messages]
+    def _writers(self, chat: Chat) -> list[ChoiceWriter]:
+        calls = self._runtime.calls if chat.offer.open else None
+        return [ChoiceWriter(calls, named=chat.offer.mode == "named") for _ in range(chat.form.n or 1)]
+
+    def _question(self, chat: Chat) -> Question:
+        told, tools = chat.messages, chat.offer.told
         return Question(
-            form=chat, prompt=lambda session, branch: session.extend_chat(branch, told), where="messages",
-            budget=chat.budget, most=self._settings.default_tokens, enforced=_enforced(chat.response_format),
+            form=chat.form, prompt=lambda session, branch: session.extend_chat(branch, told, tools=tools),
+            where="messages", budget=chat.form.budget, most=self._settings.default_tokens,
+            enforced=chat.offer.enforced(self._runtime.calls) if chat.offer.open else _enforced(chat.form),
         )
 
 
-def _enforced(wanted: ResponseFormat | None) -> Enforced | None:
+def _enforced(form: ChatRequest) -> Enforced | None:
+    wanted = form.response_format
     constraint = None if wanted is None else wanted.constraint()
     return None if wanted is None or constraint is None else Enforced(constraint, wanted.place)
 

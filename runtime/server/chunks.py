@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Sequence
 
 import msgspec
 
 from ..branch import Answer, Chunk
 from ..messages import Usage
-from .replies import ChatChunk, ChunkChoice, Delta, FinishReason, finish_of, fresh_id, usage_of
+from .replies import ChatChunk, ChunkChoice, Delta, FinishReason, fresh_id, usage_of
 from .requests import ChatRequest
+from .writing import ChoiceWriter
 
 DONE = b"data: [DONE]\n\n"
 
@@ -23,30 +25,35 @@ class Chunks:
     """The chunks of all choices: same id and time in all, the role in the first of each choice only (before any text,
     in the order of the choices: clients make room for a choice when its first chunk comes), usage in the last only."""
 
-    def __init__(self, chat: ChatRequest) -> None:
+    def __init__(self, form: ChatRequest, writers: Sequence[ChoiceWriter]) -> None:
         self._id = fresh_id()
         self._created = int(time.time())
-        self._model = chat.model
-        self._count = chat.n or 1
-        self._usage = bool(chat.stream_options and chat.stream_options.include_usage)
+        self._model = form.model
+        self._writers = writers
+        self._usage = bool(form.stream_options and form.stream_options.include_usage)
         self._opened = False
 
     def text(self, choice: int, chunk: Chunk) -> list[bytes]:
-        return [*self._opening(), self._chunk(choice, Delta(content=chunk.text))] if chunk.text else []
+        return self._told(choice, self._writers[choice].push(chunk.text))
 
     def end(self, choice: int, answer: Answer) -> list[bytes]:
-        return [*self._opening(), self._chunk(choice, Delta(), finish_of(answer))]
+        writer = self._writers[choice]
+        rest = self._told(choice, writer.finish())
+        return [*rest, *self._opening(), self._chunk(choice, Delta(), writer.reason(answer))]
 
     def done(self, usage: Usage) -> list[bytes]:
         if not self._usage:
             return [DONE]
         return [event(ChatChunk(self._id, self._created, self._model, (), usage_of(usage))), DONE]
 
+    def _told(self, choice: int, deltas: Sequence[Delta]) -> list[bytes]:
+        return [*self._opening(), *(self._chunk(choice, delta) for delta in deltas)] if deltas else []
+
     def _opening(self) -> list[bytes]:
         if self._opened:
             return []
         self._opened = True
-        return [self._chunk(choice, Delta(role="assistant", content="")) for choice in range(self._count)]
+        return [self._chunk(choice, Delta(role="assistant", content="")) for choice in range(len(self._writers))]
 
     def _chunk(self, choice: int, delta: Delta, reason: FinishReason | None = None) -> bytes:
         usage = None if self._usage else msgspec.UNSET

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Protocol
 
 from ...grammars.constraint import Constraint
 from ..branch import Answer, BranchId, Chunk, GenerateSpec
+from ..call_format import CallFormat
+from ..conversation import Message, Tool
 from ..messages import Stats, Usage
 
 
@@ -29,7 +31,8 @@ class ChatSession(Protocol):
     def branch(self) -> BranchId: ...
 
     def extend_chat(
-        self, branch: BranchId, messages: Sequence[Mapping[str, str]], generation_prompt: bool = True
+        self, branch: BranchId, messages: Sequence[Message], generation_prompt: bool = True,
+        tools: Sequence[Tool] = (),
     ) -> None: ...
 
     def length(self, branch: BranchId) -> int:
@@ -60,6 +63,10 @@ class ChatRuntime(Protocol):
 
     @property
     def context(self) -> int: ...
+
+    @property
+    def calls(self) -> CallFormat:
+        """How the model writes calls of functions."""
 
     def session(self) -> ChatSession: ...
 

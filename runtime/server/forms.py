@@ -34,6 +34,7 @@ def _as_float(value: object) -> object:
 Fraction = Annotated[float, BeforeValidator(_as_float), Field(allow_inf_nan=False)]
 StopString = Annotated[str, Field(min_length=1, max_length=256)]
 Name = Annotated[str, Field(max_length=512)]
+FunctionName = Annotated[str, Field(pattern=r"^[a-zA-Z0-9_.-]{1,64}$")]
 
 
 class StreamOptions(Form):

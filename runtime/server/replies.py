@@ -11,7 +11,7 @@ from msgspec import UNSET, UnsetType
 from ..branch import Answer
 from ..messages import Usage
 
-FinishReason = Literal["stop", "length"]
+FinishReason = Literal["stop", "length", "tool_calls"]
 
 
 class ModelCard(msgspec.Struct, frozen=True):
@@ -42,10 +42,26 @@ class CompletionUsage(msgspec.Struct, frozen=True):
     prompt_tokens_details: PromptDetails
 
 
+class CalledFunction(msgspec.Struct, frozen=True):
+    """arguments: JSON text."""
+
+    name: str
+    arguments: str
+
+
+class ToolCall(msgspec.Struct, frozen=True):
+    id: str
+    function: CalledFunction
+    type: str = "function"
+
+
 class Message(msgspec.Struct, frozen=True):
-    content: str
+    """content: null beside calls that no text stands before. tool_calls: absent when there are none."""
+
+    content: str | None
     role: str = "assistant"
     refusal: None = None
+    tool_calls: tuple[ToolCall, ...] | UnsetType = UNSET
 
 
 class Choice(msgspec.Struct, frozen=True):
@@ -64,9 +80,24 @@ class ChatCompletion(msgspec.Struct, frozen=True):
     object: str = "chat.completion"
 
 
+class FunctionDelta(msgspec.Struct, frozen=True):
+    name: str | UnsetType = UNSET
+    arguments: str | UnsetType = UNSET
+
+
+class CallDelta(msgspec.Struct, frozen=True):
+    """id, type and name in the first of a call only: clients join all that comes."""
+
+    index: int
+    id: str | UnsetType = UNSET
+    type: str | UnsetType = UNSET
+    function: FunctionDelta | UnsetType = UNSET
+
+
 class Delta(msgspec.Struct, frozen=True):
     role: str | UnsetType = UNSET
-    content: str | UnsetType = UNSET
+    content: str | UnsetType | None = UNSET
+    tool_calls: tuple[CallDelta, ...] | UnsetType = UNSET
 
 
 class ChunkChoice(msgspec.Struct, frozen=True):
@@ -89,6 +120,10 @@ class ChatChunk(msgspec.Struct, frozen=True):
 
 def fresh_id() -> str:
     return f"chatcmpl-{uuid.uuid4().hex}"
+
+
+def fresh_call_id() -> str:
+    return f"call_{uuid.uuid4().hex[:24]}"
 
 
 def usage_of(usage: Usage) -> CompletionUsage:

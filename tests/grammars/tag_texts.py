@@ -21,12 +21,23 @@ class TagTexts:
         """Whether text[at:] fits from free text on, after `done` tags."""
         if done and self.tags.stop_after_first:
             return at == len(text)
+        if self.tags.text == "none" or (done and self.tags.text == "before"):
+            return self._tight(text, at, done)
         first = min((end for end in range(at, len(text) + 1) if self._triggered(text[at:end])), default=None)
         if first is None:
             return done > 0 or not self.tags.at_least_one
         begun = [trigger for trigger in self.triggers if text[at:first].endswith(trigger)]
         start = first - min(map(len, begun))
         return any(self._tag(text, start, tag, done) for tag in self.tags.tags if text.startswith(tag.begin, start))
+
+    def _tight(self, text: str, at: int, done: int) -> bool:
+        """The same where no free text may stand."""
+        if at == len(text):
+            return done > 0 or not self.tags.at_least_one
+        between = self.tags.between if done else ""
+        start = at + len(between)
+        return text.startswith(between, at) and any(
+            self._tag(text, start, tag, done) for tag in self.tags.tags if text.startswith(tag.begin, start))
 
     def _triggered(self, text: str) -> bool:
         return any(text.endswith(trigger) for trigger in self.triggers)

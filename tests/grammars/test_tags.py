@@ -37,7 +37,8 @@ words = st.text("ab", min_size=1, max_size=3)
 contents = st.sampled_from([None, Regex("a*"), Regex("b|ab"), Regex("(ab)+"), Regex("[ab]")])
 drawn_tags = st.builds(Tags, st.lists(st.builds(Tag, words, contents, st.text("ab", max_size=2)), min_size=1,
                                       max_size=3).map(tuple),
-                       st.lists(words, max_size=2).map(tuple), st.booleans(), st.booleans())
+                       st.lists(words, max_size=2).map(tuple), st.booleans(), st.booleans(),
+                       st.sampled_from(["any", "any", "before", "none"]), st.sampled_from(["", "", "b", "ab"]))
 TEXTS = ["".join(letters) for length in range(8) for letters in product("ab", repeat=length)]
 
 
@@ -107,6 +108,10 @@ def _nearest(naive: Naive, threads: frozenset, tokens: Sequence[bytes]) -> int:
      ["[1]", "a(no)b[-3]"], ["", "plain", "(maybe)", "[1] ("]),
     (Tags((Tag("é<", Gbnf('root ::= "x" root? "y"'), ">"), Tag("é=", Lark('start: /[0-9]/*'), ";"))),
      ["é", "e<", "éé<xxyy>", "é=;é=12;"], ["é<xy", "é<", "é=a;"]),
+    (Tags((Tag("<a>", INTEGER, ";"), Tag("<ab>", Regex("x*"), ";")), text="before", between=", "),
+     ["", "so", "so <a>1;", "<a>1;, <ab>xx;, <a>2;"], ["<a>1; ", "<a>1;<a>2;", "<a>1;, ", "<a>1;, so", "<a>"]),
+    (Tags((Tag("get(", INTEGER, ")"), Tag("get_all(", INTEGER, ")")), text="none", between=" ", at_least_one=True),
+     ["get(1)", "get_all(2)", "get(1) get_all(2) get(3)"], ["", "so get(1)", "get(1) ", "get(1)get(2)", "get_al(1)"]),
     (Tags((Tag("n=", INTEGER),)), ["", "n", "n=12", "n=12, n=3.", "n=-1"], ["n=", "n=x", "nn=-"]),
 ])
 def test_texts(tags: Tags, accepted: list[str], rejected: list[str]) -> None:
@@ -130,6 +135,8 @@ def test_free_text_is_valid_unicode_and_ends_between_characters() -> None:
     (Tags((Tag("ab", INTEGER),), ("a", "c")), "triggers"),
     (Tags((Tag("ab", INTEGER), Tag("cd", INTEGER)), ("a",)), "tags/1/begin"),
     (Tags((Tag("a\ud800", INTEGER),)), "tags/0/begin"),
+    (Tags((Tag("a", INTEGER),), between=","), "between"),
+    (Tags((Tag("a", INTEGER),), text="before", between="\ud800"), "between"),
     (Tags((Tag("ok", INTEGER), Tag("a", Regex("(")))), "tags/1/content column 1"),
 ])
 def test_refusals_name_the_tag(tags: Tags, where: str) -> None:

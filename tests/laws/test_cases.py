@@ -55,8 +55,8 @@ REFUSED = {
     "170 ebnf": (chat(ebnf="root ::= 'a'", response_format={"type": "json_object"}), "ebnf"),
     "191 thinking of another product": (chat(separate_reasoning=True), "separate_reasoning"),
     "193 bias": (chat(logit_bias={"97": -100}), "logit_bias"),
-    "205 calls in the history": (
-        chat(messages=[{"role": "assistant", "content": None, "tool_calls": []}]), "messages",
+    "205 a result without its call": (
+        chat(messages=[{"role": "tool", "content": "ok", "tool_call_id": "c1"}]), "messages",
     ),
     "208 arguments of the template": (chat(chat_template_kwargs={"enable_thinking": False}), "chat_template_kwargs"),
 }

@@ -25,6 +25,7 @@ from espalier.grammars.errors import (
 from espalier.runtime.branch import GenerateSpec, Text, TokenIds
 from espalier.runtime.config import EngineConfig
 from espalier.runtime.constraints import Constraints
+from espalier.runtime.conversation import Message
 from espalier.runtime.errors import (
     EmptyPrompt,
     EngineFault,
@@ -240,7 +241,7 @@ def test_wrong_ids_and_roles_are_refused_before_they_reach_the_engine() -> None:
             with pytest.raises(InvalidParameter):
                 session.extend(branch, [TokenIds((wrong,))])
         with pytest.raises(TemplateError):
-            session.extend_chat(branch, [{"role": "oracle", "content": "x"}])
+            session.extend_chat(branch, [Message("oracle", "x")])
         with pytest.raises(EspalierError):
             session.generate(branch, GenerateSpec(max_tokens=1))
         session.close()

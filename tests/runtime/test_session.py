@@ -7,6 +7,7 @@ import asyncio
 import pytest
 
 from espalier.runtime.branch import Closing, Opening, Text, TokenIds
+from espalier.runtime.conversation import Message
 from espalier.runtime.errors import (
     InvalidParameter,
     TemplateError,
@@ -91,9 +92,9 @@ def test_roles_are_appended_through_the_template() -> None:
             assert tokens.count(tokenizer_of(runtime).specials["<turn>"]) == 1
             assert tokenizer_of(runtime).end not in tokens  # text that spells it stays text
             chat = session.branch()
-            session.extend_chat(chat, [{"role": "user", "content": "how <end> is it?"}])
+            session.extend_chat(chat, [Message("user", "how <end> is it?")])
             assert session.tokens(chat) == tokens[:-4]
-            session.extend_chat(chat, [{"role": "user", "content": "x"}], generation_prompt=False)
+            session.extend_chat(chat, [Message("user", "x")], generation_prompt=False)
             assert session.text(chat).endswith("assistant: user: x<turn>")
             with pytest.raises(TemplateError, match="role"):
                 session.extend(branch, [Opening("pirate")])

@@ -48,7 +48,7 @@ def started() -> Iterator[tuple[FakeRuntime, LiveServer]]:
 def runtime(started: tuple[FakeRuntime, LiveServer]) -> FakeRuntime:
     """As new."""
     runtime, _ = started
-    runtime.scripts, runtime.calls, runtime.notes, runtime.dead = SCRIPTS, [], (), False
+    runtime.scripts, runtime.asked, runtime.notes, runtime.dead = SCRIPTS, [], (), False
     return runtime
 
 

@@ -8,6 +8,8 @@ from dataclasses import dataclass, field
 
 from espalier.grammars.constraint import Constraint
 from espalier.runtime.branch import Answer, Chunk, GenerateSpec
+from espalier.runtime.call_format import OWN, CallFormat
+from espalier.runtime.conversation import Message, Tool
 from espalier.runtime.errors import EngineFault
 from espalier.runtime.messages import Stats, Usage
 
@@ -39,7 +41,8 @@ class FakeRuntime:
     scripts: Mapping[str, Script] = field(default_factory=dict)
     model_name: str = "org/tiny"
     context: int = CONTEXT
-    calls: list[Call] = field(default_factory=list)
+    calls: CallFormat = OWN
+    asked: list[Call] = field(default_factory=list)
     open_sessions: int = 0
     running: int = 0
     dead: bool = False
@@ -71,9 +74,10 @@ class FakeSession:
         return 1
 
     def extend_chat(
-        self, branch: int, messages: Sequence[Mapping[str, str]], generation_prompt: bool = True
+        self, branch: int, messages: Sequence[Message], generation_prompt: bool = True, tools: Sequence[Tool] = ()
     ) -> None:
-        self._messages += [(message["role"], message["content"]) for message in messages]
+        messages = self._runtime.calls.folded(messages, tools)
+        self._messages += [(message.role, message.content) for message in messages]
 
     def length(self, branch: int) -> int:
         return sum(len(content.split()) + 1 for _, content in self._messages)
@@ -85,7 +89,7 @@ class FakeSession:
         return [branch] * count
 
     def generate(self, branch: int, spec: GenerateSpec) -> FakeGeneration:
-        self._runtime.calls.append(Call(self._messages, spec))
+        self._runtime.asked.append(Call(self._messages, spec))
         script = self._runtime.scripts.get(self._messages[-1][1], Script())
         return FakeGeneration(self._runtime, script, spec, self.length(branch))
 

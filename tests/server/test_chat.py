@@ -43,14 +43,14 @@ def test_ids_are_unique(client: openai.OpenAI) -> None:
 
 def test_parameters_arrive_at_the_session(client: openai.OpenAI, runtime: FakeRuntime) -> None:
     ask(client, max_completion_tokens=7, temperature=0, top_p=0.5, seed=-3, stop=["a", "b"], user="u", n=1)
-    spec = runtime.calls[0].spec
+    spec = runtime.asked[0].spec
     assert (spec.max_tokens, spec.temperature, spec.top_p, spec.seed, spec.stop) == (7, 0.0, 0.5, -3, ("a", "b"))
     assert spec.constraint is None
 
 
 def test_a_single_stop_string_is_a_list_of_one(client: openai.OpenAI, runtime: FakeRuntime) -> None:
     ask(client, stop="\n")
-    assert runtime.calls[0].spec.stop == ("\n",)
+    assert runtime.asked[0].spec.stop == ("\n",)
 
 
 def test_null_means_unset_in_every_optional_field(client: openai.OpenAI, runtime: FakeRuntime) -> None:
@@ -58,7 +58,7 @@ def test_null_means_unset_in_every_optional_field(client: openai.OpenAI, runtime
              "response_format", "user", "n")
     ask(client)
     ask(client, extra_body=dict.fromkeys(names))
-    assert runtime.calls[0].spec == runtime.calls[1].spec
+    assert runtime.asked[0].spec == runtime.asked[1].spec
 
 
 def test_roles_and_parts_become_messages(client: openai.OpenAI, runtime: FakeRuntime) -> None:
@@ -71,7 +71,7 @@ def test_roles_and_parts_become_messages(client: openai.OpenAI, runtime: FakeRun
         {"role": "user", "content": ""},
     ]
     client.chat.completions.create(model=MODEL, messages=messages)
-    assert runtime.calls[1].messages == [
+    assert runtime.asked[1].messages == [
         ("system", "be brief"), ("user", "ab"), ("assistant", "Hello there!"), ("assistant", "x"), ("user", ""),
     ]
 
@@ -80,7 +80,7 @@ def test_without_max_tokens_the_answer_may_use_the_rest_of_the_context(
     client: openai.OpenAI, runtime: FakeRuntime
 ) -> None:
     ask(client, "one two three")
-    assert runtime.calls[0].spec.max_tokens == CONTEXT - 4
+    assert runtime.asked[0].spec.max_tokens == CONTEXT - 4
 
 
 def test_an_answer_that_the_budget_cut_says_length(client: openai.OpenAI) -> None:
@@ -102,7 +102,7 @@ def test_parse_gives_the_pydantic_object(client: openai.OpenAI, runtime: FakeRun
         model=MODEL, messages=[{"role": "user", "content": "json"}], response_format=Person
     )
     assert reply.choices[0].message.parsed == Person(name="Ada", age=36)
-    constraint = runtime.calls[0].spec.constraint
+    constraint = runtime.asked[0].spec.constraint
     assert isinstance(constraint, JsonSchema)
     assert '"additionalProperties":false' in constraint.schema
 
@@ -114,7 +114,7 @@ def test_a_schema_keeps_its_order_and_its_numbers(server: LiveServer, runtime: F
         '{"type":"json_schema","json_schema":{"name":"x","schema":' + schema + "}}}"
     )
     assert server.post(body.encode()).status_code == 200
-    constraint = runtime.calls[0].spec.constraint
+    constraint = runtime.asked[0].spec.constraint
     assert isinstance(constraint, JsonSchema)
     assert constraint.schema == schema
 
@@ -122,7 +122,7 @@ def test_a_schema_keeps_its_order_and_its_numbers(server: LiveServer, runtime: F
 def test_json_object_is_any_object(client: openai.OpenAI, runtime: FakeRuntime) -> None:
     ask(client, "json", response_format={"type": "json_object"})
     ask(client, "json", response_format={"type": "text"})
-    assert [call.spec.constraint for call in runtime.calls] == [AnyObject(), None]
+    assert [call.spec.constraint for call in runtime.asked] == [AnyObject(), None]
 
 
 @pytest.mark.parametrize("stream", [True, False])

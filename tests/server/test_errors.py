@@ -104,8 +104,48 @@ def test_every_wrong_route_has_the_shape(server: LiveServer, method: str, path: 
         assert_shape(reply)
 
 
+def function(name: str, parameters: object = None) -> dict[str, object]:
+    return {"type": "function", "function": {"name": name, "parameters": parameters}}
+
+
+def history(arguments: object, *, role: str = "assistant", answers: str | None = "c1") -> list[dict[str, object]]:
+    call = {"id": "c1", "type": "function", "function": {"name": "get", "arguments": arguments}}
+    return [
+        {"role": "user", "content": "x"}, {"role": role, "content": None, "tool_calls": [call]},
+        {"role": "tool", "tool_call_id": answers, "content": "y"},
+    ]
+
+
+GET = function("get")
 FIELDS = [
-    ({"tools": [{"type": "function"}]}, "tools", "invalid_value"),
+    ({"tools": [{"type": "function"}]}, "tools[0].function", "missing_required_parameter"),
+    ({"tools": [{"type": "custom", "custom": {"name": "x"}}]}, "tools[0].type", "invalid_value"),
+    ({"tools": [{"type": "function", "function": {"name": "a b"}}]}, "tools[0].function.name", "invalid_value"),
+    ({"tools": [{"type": "function", "function": {"name": "a", "params": {}}}]}, "tools[0].function.params",
+     "unknown_parameter"),
+    ({"tools": [GET, GET]}, "tools[1].function.name", "invalid_value"),
+    ({"tools": [function("a", {"type": "dict"})]}, "tools[0].function.parameters.type", "invalid_value"),
+    ({"tools": [GET], "stop": "x"}, "stop", "invalid_value"),
+    ({"tools": [GET], "response_format": SCHEMA}, "response_format", "invalid_value"),
+    ({"tools": [GET], "tool_choice": "always"}, "tool_choice", "invalid_value"),
+    ({"tools": [GET], "tool_choice": {"type": "function"}}, "tool_choice.function", "missing_required_parameter"),
+    ({"tools": [GET], "tool_choice": {"type": "function", "function": {"name": "put"}}}, "tool_choice.function.name",
+     "invalid_value"),
+    ({"tools": [GET], "tool_choice": {"type": "none", "function": {"name": "get"}}}, "tool_choice.function",
+     "invalid_value"),
+    ({"tools": [GET], "tool_choice": {"type": "allowed_tools", "allowed_tools": {"mode": "auto", "tools": [
+        {"type": "function", "function": {"name": "put"}}]}}}, "tool_choice.allowed_tools.tools[0].function.name",
+     "invalid_value"),
+    ({"tools": [GET] * 129}, "tools", "invalid_value"),
+    ({"messages": history("{")}, "messages[1].tool_calls[0].function.arguments", "invalid_value"),
+    ({"messages": history("[1]")}, "messages[1].tool_calls[0].function.arguments", "invalid_value"),
+    ({"messages": history('{"a":1,"a":2}')}, "messages[1].tool_calls[0].function.arguments", "invalid_value"),
+    ({"messages": history({"a": 1})}, "messages[1].tool_calls[0].function.arguments", "invalid_value"),
+    ({"messages": history("{}", answers="c2")}, "messages[2].tool_call_id", "invalid_value"),
+    ({"messages": history("{}", answers=None)}, "messages[2].tool_call_id", "missing_required_parameter"),
+    ({"messages": history("{}", role="user")}, "messages[1].tool_calls", "invalid_value"),
+    ({"messages": [{"role": "user", "content": "x", "tool_call_id": "c"}]}, "messages[0].tool_call_id",
+     "invalid_value"),
     ({"reasoning_effort": "low"}, "reasoning_effort", "invalid_value"),
     ({"store": True}, "store", "invalid_value"),
     ({"service_tier": "priority"}, "service_tier", "invalid_value"),
@@ -149,7 +189,8 @@ FIELDS = [
     ({"messages": [{"role": "user", "content": None}]}, "messages[0].content", "invalid_value"),
     ({"messages": [{"role": "user", "content": []}]}, "messages[0].content", "invalid_value"),
     ({"messages": [{"role": "robot", "content": "x"}]}, "messages[0].role", "invalid_value"),
-    ({"messages": [{"role": "tool", "content": "x", "tool_call_id": "1"}]}, "messages[0].role", "invalid_value"),
+    ({"messages": [{"role": "tool", "content": "x", "tool_call_id": "1"}]}, "messages[0].tool_call_id",
+     "invalid_value"),
     ({"messages": [{"role": "user", "content": "x", "mood": 1}]}, "messages[0].mood", "unknown_parameter"),
     ({"messages": [{"role": "assistant", "content": "x", "tool_calls": []}]}, "messages[0].tool_calls",
      "invalid_value"),

@@ -27,12 +27,12 @@ def test_what_changes_nothing_is_accepted(client: openai.OpenAI, runtime: FakeRu
     for name, value in WITHOUT_EFFECT.items():
         ask(client, extra_body={name: value})
     ask(client, extra_body=WITHOUT_EFFECT)
-    assert {repr(call.spec) for call in runtime.calls} == {repr(runtime.calls[0].spec)}
+    assert {repr(call.spec) for call in runtime.asked} == {repr(runtime.asked[0].spec)}
 
 
 def test_our_own_fields_arrive_at_the_session(client: openai.OpenAI, runtime: FakeRuntime) -> None:
     ask(client, extra_body={"top_k": 5, "min_p": 0.25, "ignore_eos": True})
-    spec = runtime.calls[0].spec
+    spec = runtime.asked[0].spec
     assert (spec.top_k, spec.min_p, spec.ignore_end) == (5, 0.25, True)
 
 

@@ -102,6 +102,25 @@ def test_choices_of_one_prompt_differ_and_the_first_is_the_answer_without_n(clie
     assert reply.usage.completion_tokens == 24
 
 
+class GetTime(BaseModel):
+    """The time of day in a city."""
+
+    city: str = Field(max_length=20)
+
+
+@pytest.mark.parametrize(("choice", "reason"), [
+    ("required", "tool_calls"), ({"type": "function", "function": {"name": "GetTime"}}, "stop"),
+])
+def test_a_call_is_of_its_function(client: openai.OpenAI, choice: object, reason: str) -> None:
+    reply = client.chat.completions.parse(
+        model=MODEL, messages=question("What time is it in Oslo?"), tools=[openai.pydantic_function_tool(GetTime)],
+        tool_choice=choice, parallel_tool_calls=False, temperature=1, seed=3, max_tokens=200,
+    ).choices[0]
+    (made,) = reply.message.tool_calls or []
+    assert isinstance(made.function.parsed_arguments, GetTime)
+    assert reply.finish_reason == reason
+
+
 def test_the_prompt_is_reused(client: openai.OpenAI) -> None:
     text = "Say yes. " * 20
     for _ in range(2):

@@ -89,4 +89,4 @@ def refusal_of(body: object) -> InvalidParameter | None:
 
 def test_the_good_request_is_good() -> None:
     chat = parse_chat(GOOD)  # type: ignore[arg-type]
-    assert (chat.messages[0].text, chat.temperature, chat.budget) == ("x", 0.5, 5)
+    assert (chat.messages[0].content, chat.form.temperature, chat.form.budget) == ("x", 0.5, 5)

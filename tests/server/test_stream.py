@@ -133,7 +133,7 @@ def test_a_client_that_does_not_read_counts_as_gone() -> None:
         head = b"POST /v1/chat/completions HTTP/1.1\r\nhost: x\r\ncontent-type: application/json\r\n"
         with socket.create_connection(("127.0.0.1", int(server.url.rsplit(":", 1)[1])), timeout=10) as raw:
             raw.sendall(head + f"content-length: {len(whole)}\r\n\r\n".encode() + whole)
-            assert eventually(lambda: bool(runtime.calls))
+            assert eventually(lambda: bool(runtime.asked))
             assert eventually(lambda: (runtime.running, runtime.open_sessions) == (0, 0))
 
 

@@ -1,0 +1,76 @@
+"""One choice as it is generated: its deltas, and the message that they make together."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from msgspec import UNSET
+
+from ..branch import Answer
+from ..call_format import CallFormat
+from .call_reader import Arguments, Begun, CallReader, Content, News
+from .replies import (
+    CallDelta,
+    CalledFunction,
+    Delta,
+    FinishReason,
+    FunctionDelta,
+    Message,
+    ToolCall,
+    finish_of,
+    fresh_call_id,
+)
+
+
+@dataclass(slots=True)
+class _Written:
+    """A call, as far as it came."""
+
+    id: str
+    name: str
+    arguments: list[str] = field(default_factory=list)
+
+
+class ChoiceWriter:
+    """calls: how calls are read; None: everything is content. named: the request names the one function that is
+    called, which OpenAI does not count as the model's decision to call."""
+
+    def __init__(self, calls: CallFormat | None, *, named: bool = False) -> None:
+        self._reader = None if calls is None else CallReader(calls)
+        self._named = named
+        self._content: list[str] = []
+        self._calls: list[_Written] = []
+
+    def push(self, text: str) -> list[Delta]:
+        return self._deltas([Content(text)] if self._reader is None else self._reader.push(text))
+
+    def finish(self) -> list[Delta]:
+        """No text follows."""
+        return [] if self._reader is None else self._deltas(self._reader.finish())
+
+    def _deltas(self, news: Sequence[News]) -> list[Delta]:
+        return [delta for one in news if (delta := self._delta(one)) is not None]
+
+    def _delta(self, news: News) -> Delta | None:
+        match news:
+            case Content(text):
+                self._content.append(text)
+                return Delta(content=text) if text else None
+            case Begun(index, name):
+                call = _Written(fresh_call_id(), name)
+                self._calls.append(call)
+                return Delta(tool_calls=(CallDelta(index, call.id, "function", FunctionDelta(name, "")),))
+            case Arguments(index, text):
+                self._calls[index].arguments.append(text)
+                return Delta(tool_calls=(CallDelta(index, function=FunctionDelta(arguments=text)),))
+
+    def message(self) -> Message:
+        """After `finish`."""
+        content = "".join(self._content)
+        calls = tuple(ToolCall(call.id, CalledFunction(call.name, "".join(call.arguments))) for call in self._calls)
+        return Message(None if calls and not content else content, tool_calls=calls or UNSET)
+
+    def reason(self, answer: Answer) -> FinishReason:
+        reason = finish_of(answer)
+        return "tool_calls" if reason == "stop" and self._calls and not self._named else reason
