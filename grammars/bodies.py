@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections import OrderedDict
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -33,6 +33,7 @@ from .tables import CALLS, CALLS_END, COUNTER, DISTINCT, FINAL, KIND, Tables
 from .trie import PLAIN_BYTES, Trie
 from .walk import STATE
 
+DEEPEST = 4  # frames that what follows a body may lie in, at most
 _STATES = 1 << 11  # of a body, at most
 _SPELLED = 1 << 15  # numbers that spell a body, at most
 _WORTH = 1 << 14  # nodes of the vocabulary that a walk may come to, from which on a body pays
@@ -171,7 +172,7 @@ class Bodies:
         self._local = np.zeros(len(tables.states), np.int32)
         self._nodes = np.bincount(tables.classes, store.first, tables.go.shape[1]).astype(np.int64)
         self._alphabet = alphabet_of(tables.classes, tables.go.shape[1], store.groups)
-        self._known: dict[int | tuple[int, int], Body | None] = {}
+        self._known: dict[int | tuple[int, tuple[int, ...]], Body | None] = {}
         self._returning: set[int] = set()
         self._direct: dict[int, Body | None] = {}
         self._sparse: set[int] = set()
@@ -183,10 +184,10 @@ class Bodies:
         total = sum(int(weigh(self._context, self._nodes, s)) for s in states | under - self._sparse if s >= 0)
         return total >= self._store.worth
 
-    def of(self, state: int, below: int, exact: bool) -> Body | None:
+    def of(self, state: int, frames: Callable[[], tuple[int, ...]], exact: bool) -> Body | None:
         """The body of a state; None when a plain walk is as good, or only a walk heeds what `exact` asks for.
 
-        below: the state in the frame to which it may return, -1 for none.
+        frames: the states in the frames to which it may return: those below, up to one that may not itself return.
         """
         if exact and self._tables.states[state, KIND] >= DISTINCT:
             return None
@@ -195,6 +196,7 @@ class Bodies:
             known[state] = self._find(state)
         if state not in self._returning:
             return known[state]
+        below = frames()
         if (state, below) not in known:
             known[state, below] = self._find_over(state, below)
         return known[state, below]
@@ -213,13 +215,19 @@ class Bodies:
                 beside = self._beside(state, hub, base) if base is not None else None
                 if beside is not None:
                     return beside
-            return self._body(state)
+            found = self._body(state)
+            if state in self._sparse and broad(self._context, state, 1, store.worth // _SPARSE, store.room.stack):
+                self._sparse.discard(state)  # what it leads to may return
+                self._returning.add(state)
+            return found
 
-    def _find_over(self, state: int, below: int) -> Body | None:
-        """The body of a state whose frame may return to one in the state `below`, or is the first."""
+    def _find_over(self, state: int, frames: tuple[int, ...]) -> Body | None:
+        """The body of a state whose frame may return to these, or is the first."""
         states, after = self._tables.states, np.zeros(256, np.uint8)
-        if below >= 0:
-            if states[below, FINAL] or states[below, CALLS] < states[below, CALLS_END]:
+        if len(frames) > DEEPEST:
+            return None
+        for below in frames:
+            if states[below, CALLS] < states[below, CALLS_END]:
                 return None
             after |= (self._tables.go[below] != -1)[self._tables.classes]
         with self._store.room.lock:

@@ -84,7 +84,8 @@ def inside(context, state, byte):  # type: ignore[no-untyped-def]
         if states[state, KIND] != COUNTER or edges[edge, 2] != COUNT:
             return _i8(LEAVES)
         target, counts = edges[edge, 1], 1
-    return _i8(2 * target + counts) if states[target, LOOSE] == 1 else _i8(LEAVES)
+    loose = states[target, LOOSE] == 1 or states[target, KIND] == COUNTER  # its cost is looked at for each count
+    return _i8(2 * target + counts) if loose else _i8(LEAVES)
 
 
 @entry(types.boolean(CONTEXT_TYPE, _i8, _i8))

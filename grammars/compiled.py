@@ -82,6 +82,7 @@ class CompiledGrammar:
 
     def matcher(self, *, forcing: bool = True, closing: bool = True) -> Matcher:
         """A matcher at the start. forcing, closing: whether the overlays of laws 5 and 4 are on."""
+        self.table.reach_ahead()
         with self._lock:
             if self._explorer.crowded:
                 self._explorer = self._explore()

@@ -12,6 +12,8 @@ from .digest import Digest
 from .errors import ConstraintTooLarge
 
 _FEWEST_ROWS = 4
+_AHEAD = 8 << 20  # bytes of rows that have their memory before they are needed
+_PAGE = 1 << 10  # words of a page of memory, at most
 
 
 class Row:
@@ -48,9 +50,20 @@ class MaskTable:
         self.array: npt.NDArray[np.int32] = np.zeros((capacity, self.words), np.int32)
         self.version: npt.NDArray[np.int64] = np.zeros(capacity, np.int64)
         self.array[0] = _all_ones(vocabulary_size, self.words)
+        self._ready = 1  # rows that have their memory
         self.views = [self.array[0].data]
         self.everything = Row(0, b"")
         self.everything.pins = 1
+        self.reach_ahead()
+
+    def reach_ahead(self) -> None:
+        """Takes memory for the rows to come. Getting two megabytes of it for the first time takes milliseconds where
+        memory is virtual, as long as many masks: so not while one is made."""
+        with self._lock:
+            end = min(len(self.views) + _AHEAD // (4 * self.words), len(self.array))
+            if end > self._ready:
+                self.array[self._ready: end, :: _PAGE] = 0
+                self._ready = end
 
     def add(self, words: npt.NDArray[np.uint32]) -> Row:
         """The row with this content, written if it is new, pinned once: `unpin` it when done.

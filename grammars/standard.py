@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import json
+from functools import partial
 
-from .bodies import Bodies
+from .bodies import DEEPEST, Bodies
 from .compile import compile_constraint
 from .constraint import JsonSchema, Order, Spelling
 from .context import TABLES, TRIE, Context
 from .distance import compile_tables
 from .errors import MissingByte
-from .tables import BACK, CALLED_RULE, RULE, Layout, Tables
+from .tables import BACK, CALLED_RULE, FINAL, RULE, Layout, Tables
 from .vocabulary import Vocabulary
 
 _WRITINGS: tuple[tuple[Order, Spelling], ...] = (("schema", "one"), ("any", "one"), ("any", "any"))
@@ -40,9 +41,19 @@ def _find_all(tables: Tables, vocabulary: Vocabulary) -> None:
     context.put(TABLES, tables)
     context.put(TRIE, vocabulary.trie)
     bodies = Bodies(tables, context.address, vocabulary.bodies)
-    below: dict[int, list[int]] = {}
+    callers: dict[int, list[int]] = {}
     for rule, back in tables.calls[:, [CALLED_RULE, BACK]].tolist():
-        below.setdefault(rule, []).append(back)
+        callers.setdefault(rule, []).append(back)
     for state, rule in enumerate(tables.states[:, RULE].tolist()):
-        for back in (-1, *below.get(rule, ())):
-            bodies.of(state, back, False)
+        for frames in _stacks(tables, callers, rule, DEEPEST):
+            bodies.of(state, partial(tuple, frames), False)
+
+
+def _stacks(tables: Tables, callers: dict[int, list[int]], rule: int, deepest: int) -> set[tuple[int, ...]]:
+    """The frames that may lie below one of a rule, as Bodies.of wants them."""
+    found: set[tuple[int, ...]] = {()}
+    for back in callers.get(rule, ()) if deepest else ():
+        state = tables.states[back]
+        rests = _stacks(tables, callers, int(state[RULE]), deepest - 1) if state[FINAL] else {()}
+        found.update((back, *rest) for rest in rests)
+    return found

@@ -27,8 +27,7 @@ class Suspects:
         self._vocabulary = vocabulary
         narrow = (tables.states[:, KIND] == DISTINCT) & (tables.states[:, PART] == NARROW)
         self._tight = bool(tables.rules[:, TIGHT].any() or narrow.any())
-        self._ending: Any = None
-        self._escaping: Any = None
+        self._ending: bytes | None = None
 
     def among(self, marked: Any, threads: Any, arena: Arrays) -> Any:
         """The marked tokens without those that certainly give no key that was written before."""
@@ -40,9 +39,10 @@ class Suspects:
         decoded = bool(tables.rules[:, DECODED].any())
         if decoded and (arena.pairs[threads[:, OPEN], 1] >= PENDING).any():
             return marked
-        suspect = self._ends_keys()[nodes] if tight else marked[:, 1] >= 2  # where it is tight, every move is a mark
+        # where it is tight, every move is a mark
+        suspect = self._hold(marked[:, 0], self._ends_keys()) if tight else marked[:, 1] >= 2
         if decoded:
-            suspect = suspect | self._escapes()[nodes]
+            suspect = suspect | self._hold(marked[:, 0], b"\\")
         for state, register, _, open_key, _ in threads.tolist():
             low = int(tables.rules[tables.states[state, RULE], LOW])
             for rest in _rests(arena.pairs, arena.sets, register - low, open_key):
@@ -57,29 +57,19 @@ class Suspects:
                     suspect |= nodes == find_node(self._trie, np.frombuffer(rest, np.uint8), 0, length)
         return marked[suspect]
 
-    def _ends_keys(self) -> Any:
-        """[trie nodes] whether a byte that ends a free key is on the way to a node."""
+    def _ends_keys(self) -> bytes:
+        """The bytes that end a free key."""
         if self._ending is None:
-            trie, classes = self._vocabulary.trie, self._tables.classes
             actions = self._tables.edges[:, 2]
             ends = np.isin(actions, (CLOSE_KEY, NEXT_KEY)) | (actions >= KEY)
-            ending = np.isin(classes, self._tables.edges[ends, 3])
-            self._ending = self._on_the_way(ending[trie.byte])
+            ending = np.isin(self._tables.classes, self._tables.edges[ends, 3])
+            self._ending = bytes(np.flatnonzero(ending).tolist())
         return self._ending
 
-    def _escapes(self) -> Any:
-        """[trie nodes] whether a backslash is on the way to a node."""
-        if self._escaping is None:
-            self._escaping = self._on_the_way(self._vocabulary.trie.byte == 0x5C)
-        return self._escaping
-
-    def _on_the_way(self, there: Any) -> Any:
-        """[trie nodes] whether a node, or one above it, is among `there`."""
-        size, first = self._vocabulary.trie.size, np.flatnonzero(there)
-        change = np.zeros(len(size) + 1, np.int32)
-        np.add.at(change, first, 1)
-        np.add.at(change, first + size[first], -1)
-        return np.cumsum(change)[:-1] > 0
+    def _hold(self, tokens: Any, some: bytes) -> Any:
+        """[tokens] whether each holds one of these bytes."""
+        texts = [self._vocabulary.spelled[token] for token in tokens.tolist()]
+        return np.array([len(text.translate(None, some)) < len(text) for text in texts], np.bool_)
 
 
 def _rests(keys: Any, sets: Any, written: int, open_key: int) -> list[bytearray]:

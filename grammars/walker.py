@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import struct
+from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from .arena import DEPTH, RETURN
-from .bodies import Bodies, Body
+from .arena import DEPTH, PARENT, RETURN
+from .bodies import DEEPEST, Bodies, Body
 from .composing import read_body, read_threads
 from .slicing import SlicedWalk
 from .space import Space
-from .tables import DISTINCT, FAR, KIND, Tables
+from .tables import DISTINCT, FAR, FINAL, KIND, Tables
 from .vocabulary import Vocabulary
 from .walk import LOOKED, MARKED, NODE, OPEN, STATE, WORST
 
@@ -41,6 +42,7 @@ class Walker:
         self._space = space
         self._bodies = Bodies(tables, space.address, vocabulary.bodies)
         self._nodes = len(vocabulary.trie.byte)
+        self._final = tables.states[:, FINAL]
         distinct = bool((tables.states[:, KIND] >= DISTINCT).any())
         self._sliced = None if distinct else SlicedWalk(space.context, vocabulary)
 
@@ -53,11 +55,10 @@ class Walker:
         if configuration.count > 1:
             return self._walk_several(configuration, limit, exact)
         state, _, node, _, _ = _ONE.unpack(configuration.key)
-        below = int(self._space.arena.arrays.nodes[node, RETURN]) if node else -1
-        body = self._bodies.of(state, below, exact)
+        body = self._bodies.of(state, partial(self._frames, node), exact)
         if body is None and self._sliced is not None:
             plain = _plain_threads(configuration, exact)
-            if self._bodies.heavy(plain, [below]):
+            if self._bodies.heavy(plain, self._below(plain)):
                 return self._walk_slices(self._sliced, plain, limit, exact)
         self._space.settled(lambda: self._read_one(configuration.key, body, limit, int(exact)))
         return self._walked()
@@ -78,14 +79,25 @@ class Walker:
             depth = walked.looked
 
     def _walk_each(self, threads: Any, limit: int, exact: bool) -> Walked:
-        back = self._space.arena.arrays.nodes[threads[:, NODE], RETURN]
-        below = np.where(threads[:, NODE] > 0, back, -1).tolist()
-        bodies = [self._bodies.of(state, under, exact)
-                  for state, under in zip(threads[:, STATE].tolist(), below, strict=True)]
-        if self._sliced is not None and not any(bodies) and self._bodies.heavy(threads, below):
+        bodies = [self._bodies.of(state, partial(self._frames, node), exact)
+                  for state, node in threads[:, [STATE, NODE]].tolist()]
+        if self._sliced is not None and not any(bodies) and self._bodies.heavy(threads, self._below(threads)):
             return self._walk_slices(self._sliced, threads, limit, exact)
         self._space.settled(lambda: self._read(threads, bodies, limit, int(exact)))
         return self._walked()
+
+    def _below(self, threads: Any) -> list[int]:
+        """The state in the frame below each, -1 for none."""
+        back = self._space.arena.arrays.nodes[threads[:, NODE], RETURN]
+        return np.where(threads[:, NODE] > 0, back, -1).tolist()  # type: ignore[no-any-return]
+
+    def _frames(self, node: int) -> tuple[int, ...]:
+        """The states in the frames from a stack node on, up to one that may not return; DEEPEST and one at most."""
+        nodes, found = self._space.arena.arrays.nodes, list[int]()
+        while node and len(found) <= DEEPEST:
+            found.append(int(nodes[node, RETURN]))
+            node = int(nodes[node, PARENT]) if self._final[found[-1]] else 0
+        return tuple(found)
 
     def _representatives(self, threads: Any, depth: int) -> Any:
         """Of threads that are equal down to so many frames below theirs, the one nearest to its end."""

@@ -44,6 +44,16 @@ def test_rows_stay_where_they_are_while_the_table_fills():
         assert table.views[row.index] == array[row.index].data
 
 
+def test_memory_taken_ahead_holds_what_rows_hold():
+    table = MaskTable(1 << 16, byte_budget=1 << 24)
+    rows = [table.add(_words(table, k)) for k in range(1500)]
+    table.reach_ahead()
+    rows += [table.add(_words(table, k)) for k in range(1500, 2000)]
+    table.reach_ahead()
+    for k, row in enumerate(rows):
+        assert (table.array[row.index].view(np.uint32) == _words(table, k)).all()
+
+
 def test_only_unpinned_rows_are_evicted_least_recently_used_first():
     table = MaskTable(32, byte_budget=4 * 8)
     pinned = table.add(_words(table, 0))
