@@ -122,7 +122,7 @@ class Member:
 @dataclass(slots=True, eq=False)
 class ObjectPlan:
     """members: declared properties in the order in which they are written. free: every other key as one automaton over
-    characters (where keys come in any order, ANY_CHARACTERS stands for all that are not declared); labels[state] is the
+    characters (where keys come in any order, declared ones may be among them and are not meant); labels[state] is the
     index in free_values of the value of a key that ends there, and in free_witnesses.
     demands: how many demands some property must meet, each a bit."""
 

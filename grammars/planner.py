@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Hashable
 from dataclasses import replace
+from typing import TypeVar
 
 from . import charset
 from .canonical import Canonical
@@ -30,6 +32,8 @@ _FINITE_KEYS = 64
 _FINITE_UNORDERED = 4_096
 # Negations that ask for some property: each doubles the states of an object.
 _MAX_DEMANDS = 8
+
+_Labelled = TypeVar("_Labelled", bound="tuple[Dfa, dict[int, tuple[bool, ...]]] | tuple[Dfa, dict[int, int]]")
 
 
 class Planner:
@@ -170,8 +174,7 @@ class Planner:
         closed = any(not part.patterns and self._is_false(part.additional) for part in shape.objects)
         if not closed and (plan.most is None or plan.most > sum(m.required for m in members)):
             allowed = self._name_shape(shape)
-            told_apart = shape.some_properties or any(part.patterns for part in shape.objects)
-            if allowed is not ANY_CHARACTERS or self._writing.order == "schema" or told_apart:
+            if self._writing.order == "schema" or shape.some_properties:
                 allowed = without(allowed, literals([[*map(ord, name)] for name in names], self._meter), self._meter)
             self._free_keys(plan, shape, allowed)
         return plan
@@ -226,23 +229,35 @@ class Planner:
 
     def _free_keys(self, plan: ObjectPlan, shape: Shape, allowed: Dfa) -> None:
         """Split the keys that are not declared by the schemas that their values must fit."""
-        patterns = [self._meaning.pattern(located) for part in shape.objects for located, _ in part.patterns]
+        located = [one for part in shape.objects for one, _ in part.patterns]
         witnesses = [self._witness_keys(some) for some in shape.some_properties]
-        keys, verdicts = labelled([allowed, *patterns, *witnesses], self._meter)
+        texts = tuple([one.text for one in located]) if allowed is ANY_CHARACTERS and not witnesses else None
+        parts = [allowed, *map(self._meaning.pattern, located), *witnesses]
+        keys, verdicts = self._shared_keys(texts, "told", lambda: labelled(parts, self._meter))
+        chosen: dict[tuple[bool, ...], int] = {}
         values: dict[tuple[Places, tuple[bool, ...]], int] = {}
-        for state, verdict in verdicts.items():
-            places = self._free_value(shape, verdict[1:1 + len(patterns)])
+        for verdict in dict.fromkeys(verdicts.values()):
+            places = self._free_value(shape, verdict[1:1 + len(located)])
             if any(self._is_false(place) for place in places):
                 continue
-            key = places, verdict[1 + len(patterns):]
+            key = places, verdict[1 + len(located):]
             if key not in values:
                 values[key] = len(plan.free_values)
                 plan.free_values.append(self.plan(places, shape.pointer))
                 plan.free_witnesses.append(self._witnesses(shape, *key))
-            plan.labels[state] = values[key]
-        plain = not patterns and not witnesses
-        plan.free, plan.labels = (keys, plan.labels) if plain else relabel(keys, plan.labels)
+            chosen[verdict] = values[key]
+        plan.free = keys
+        plan.labels = {state: chosen[verdict] for state, verdict in verdicts.items() if verdict in chosen}
+        if located or witnesses:
+            plan.free, plan.labels = self._shared_keys(
+                texts, tuple(sorted(chosen.items())), lambda: relabel(keys, plan.labels))
         self._finite_keys(plan)
+
+    def _shared_keys(self, texts: tuple[str, ...] | None, what: Hashable, make: Callable[[], _Labelled]) -> _Labelled:
+        """What is made of the keys that patterns of these texts tell apart, found again. None: not these alone."""
+        if texts is None:
+            return make()
+        return self._meter.shared(("keys", texts, what), make, lambda made: made[0].size + 100 * len(made[1]))
 
     def _witness_keys(self, some: SomeProperty) -> Dfa:
         """The keys that may meet a demand, as characters."""
@@ -264,7 +279,8 @@ class Planner:
         return tuple(places)
 
     def _finite_keys(self, plan: ObjectPlan) -> None:
-        """A few possible keys are better written in order: nothing must be remembered, and counts stay honest."""
+        """A few possible keys are better written in order: nothing must be remembered, and counts stay honest. Those
+        that are declared are none of them."""
         if plan.free is None or not plan.labels:
             plan.free = None
             return
@@ -272,8 +288,10 @@ class Planner:
             return
         words = words_of(plan.free, _FINITE_KEYS if self._writing.order == "schema" else _FINITE_UNORDERED)
         if words is not None:
+            declared = {member.name for member in plan.members}
             plan.members.extend(Member(word, plan.free_values[plan.labels[state]], False,
-                                       plan.free_witnesses[plan.labels[state]]) for word, state in words)
+                                       plan.free_witnesses[plan.labels[state]])
+                                for word, state in words if word not in declared)
             plan.free = None
         elif self._writing.order == "any" and plan.least > _FINITE_UNORDERED:
             raise ConstraintTooLarge(f"minProperties above {_FINITE_UNORDERED} where keys are finitely many",

@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from .build import RuleBuilder
-from .dfa import Dfa, Edge, explore, overlay
+from .dfa import NOTHING, Dfa, Edge
 from .errors import ConstraintTooLarge
 from .ir import CLOSE_KEY, KEY, MEET, OPEN_KEY, WRITTEN, Members, Names, Rule
 from .limits import Meter
@@ -91,15 +91,12 @@ class UnorderedEmitter:
                 builder.edge(numbers[state], 0x22, 0x22, behind[label], CLOSE_KEY)
 
     def _all_keys(self, free: Dfa | None) -> tuple[Dfa, _Ends]:
-        meter, names = self._emitter.meter, [member.name for member in self._members]
+        names = [member.name for member in self._members]
+        barred = [member.name for member in self._plan.members if not member.value.possible]
+        trie = _trie(names + barred, self._emitter.meter)
         if free is ANY_CHARACTERS:
-            barred = [member.name for member in self._plan.members if not member.value.possible]
-            return _with_others(_trie(names + barred, meter), len(names))
-        trie = _trie(names, meter)
-        if free is None:
-            rows = tuple(tuple([(code, code, target) for code, target in sorted(row.items())]) for row in trie.rows)
-            return Dfa(rows, frozenset(trie.leaves)), {state: (index, -1) for state, index in trie.leaves.items()}
-        return _keyed(trie, free, self._plan.labels, meter)
+            return _with_others(trie, len(names))
+        return _keyed(trie, len(names), free or NOTHING, self._plan.labels, self._emitter.meter)
 
     def _blanks(self, state: int) -> int:
         return self._builder.blanks(state, self._emitter.spacing)
@@ -164,25 +161,46 @@ def _gap(low: int, high: int, target: int) -> list[Edge]:
     return [*_gap(low, 0xD7FF, target), *_gap(0xE000, high, target)]
 
 
-def _keyed(trie: _Trie, free: Dfa, labels: dict[int, int], meter: Meter) -> tuple[Dfa, _Ends]:
-    """All keys as one automaton over characters. No declared key may be a free one."""
-    rows: list[tuple[Edge, ...]] = [tuple((code, code, target) for code, target in sorted(row.items()))
-                                    for row in trie.rows]
-    leaves = trie.leaves
-    order: list[tuple[int, ...]] = []
-    start: tuple[int, ...] = (0, 0)
+def _keyed(trie: _Trie, declared: int, free: Dfa, labels: dict[int, int], meter: Meter) -> tuple[Dfa, _Ends]:
+    """All keys as one automaton over characters: the nodes of the trie, then the free keys. The first `declared` names
+    of the trie are no free keys, the others no keys at all."""
+    nodes = len(trie.rows)
+    beside = {0: 0}  # by node, where its text leads among the free keys
+    rows: list[list[Edge]] = []
+    for node, row in enumerate(trie.rows):
+        rows.append(_beside(row, free.edges[beside[node]] if node in beside else (), beside, nodes))
+    numbers: dict[int, int] = {}
+    order: list[int] = []
+    for found in rows:  # grows while it runs
+        for at, (low, high, target) in enumerate(found):
+            if target >= nodes:
+                number = numbers.setdefault(target - nodes, len(order))
+                if number == len(order):
+                    order.append(target - nodes)
+                    rows.append([(a, b, nodes + t) for a, b, t in free.edges[target - nodes]])
+                found[at] = (low, high, nodes + number)
+    meter.states(len(order))
+    ends = {node: (trie.leaves.get(node, -1), labels.get(beside.get(node, -1), -1)) for node in range(nodes)}
+    ends |= {nodes + number: (-1, labels.get(state, -1)) for number, state in enumerate(order)}
+    ends = {state: end for state, end in ends.items() if end[0] < declared and max(end) >= 0}
+    return Dfa(tuple(map(tuple, rows)), frozenset(ends)), ends
 
-    def step(states: tuple[int, ...]) -> list[tuple[int, int, tuple[int, ...]]]:
-        order.append(states)
-        declared, other = states
-        above = free.edges[other] if other >= 0 else ()
-        return [arc for arc in overlay([rows[declared] if declared >= 0 else (), above]) if max(arc[2]) >= 0]
 
-    def final(states: tuple[int, ...]) -> bool:
-        return states[0] in leaves or states[1] in free.finals
-
-    dfa = explore(start, step, final, meter)
-    return dfa, {state: (leaves.get(order[state][0], -1), labels.get(order[state][1], -1)) for state in dfa.finals}
+def _beside(row: dict[int, int], above: tuple[Edge, ...], beside: dict[int, int], nodes: int) -> list[Edge]:
+    """Edges to the children of a node, and for all other characters those `above` of free keys, from `nodes` on. Notes
+    where the children lie among these."""
+    edges: list[Edge] = []
+    codes = sorted(row, reverse=True)
+    for low, high, target in above:
+        while codes and codes[-1] <= high:
+            code = codes.pop()
+            if code >= low:
+                edges += [(low, code - 1, nodes + target)] if low < code else []
+                beside[row[code]], low = target, code + 1
+            edges.append((code, code, row[code]))
+        if low <= high:
+            edges.append((low, high, nodes + target))
+    return [*edges, *((code, code, row[code]) for code in reversed(codes))]
 
 
 def one_demand_each(plan: ObjectPlan) -> list[ObjectPlan]:

@@ -21,6 +21,7 @@ from espalier.grammars.vocabulary import Vocabulary
 
 from .drawn import small_vocabulary
 from .engine import bind
+from .naive import Naive
 from .samplers import WAYS, answer, check_masks
 
 LETTERS = b'{}[]":,-.\\abx016eflnrstu'
@@ -216,3 +217,17 @@ def test_the_least_budget_counts_tokens(schema: dict[str, object], tokens: list[
     for way in WAYS:
         text = answer(compiled, least, way, Random(0))
         assert Draft202012Validator(schema).is_valid(json.loads(text)), text
+
+
+@pytest.mark.parametrize("spelling", ["one", "any"])
+@pytest.mark.parametrize(("patterns", "accepted", "refused"), [
+    ({"^a": {"const": 2}, "^x": {"type": "integer"}},
+     [{"xc": 1}, {"abc": 2}, {"a": 2}, {"x": 7, "xc": 1}, {"xcd": 3}], [{"xc": 3}, {"ab": 2}, {"abc": 3}, {"y": 1}]),
+    ({"^(ab?|xc|xd)$": {"type": "integer"}}, [{"a": 1}, {"xc": 1, "xd": 5}], [{"ab": 1}, {"xc": 5}, {"abc": 1}]),
+])
+def test_declared_names_are_told_from_those_that_patterns_allow(spelling, patterns, accepted, refused):
+    schema = {"type": "object", "properties": {"ab": False, "xc": {"const": 1}}, "patternProperties": patterns,
+              "additionalProperties": False}
+    naive = Naive(compile_constraint(JsonSchema(json.dumps(schema), "spaced", order="any", spelling=spelling)))
+    assert [value for value in accepted if not naive.accepts(json.dumps(value))] == []
+    assert [value for value in refused if naive.accepts(json.dumps(value))] == []
