@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import msgspec
+
 from .build import RuleBuilder
 from .choices import choices_dfa
 from .constraint import AnyObject, Choices, Constraint, Content, Gbnf, JsonSchema, Lark, Regex, Tags, Writing
@@ -13,7 +15,7 @@ from .effort import collector_paused
 from .emit import Emitter
 from .errors import ConstraintTooLarge, InvalidConstraint, Unsatisfiable, UnsupportedKeyword
 from .gbnf import read_gbnf
-from .ir import Grammar
+from .ir import Grammar, Rule
 from .json_text import JsonValue, read_json
 from .lark import START, read_lark
 from .legacy import modernised
@@ -25,7 +27,7 @@ from .regex import compile_regex
 from .tags import compile_tags
 from .utf8 import plain
 
-_WRITTEN_OUT = 160  # states of a regular expression up to which counts are states, and budgets exact
+_WRITTEN_OUT = 160  # states of a regular expression up to which counts are states
 
 def compile_constraint(constraint: Constraint, limits: Limits = Limits(),  # noqa: B008  (frozen)
                        library: Library | None = None) -> Grammar:
@@ -113,7 +115,13 @@ def _counted(dfa: Dfa, meter: Meter) -> Grammar | None:
     if alone is not None:
         return Grammar((repetitions.rule(alone, "text", ""),), 0)
     numbers = {1 + k: 1 + k for k in range(len(repetitions))}
-    return Grammar((calling_rule(counted, numbers, "text", "", meter), *repetitions.rules("text", "")), 0)
+    return _apart(calling_rule(counted, numbers, "text", "", meter), repetitions.rules("text", ""))
+
+
+def _apart(root: Rule, called: list[Rule]) -> Grammar:
+    """A rule of its own for each call: so the fewest tokens from any place in it are known (token_paths.py)."""
+    calls = tuple(msgspec.structs.replace(call, rule=1 + k) for k, call in enumerate(root.calls))
+    return Grammar((msgspec.structs.replace(root, calls=calls), *(called[call.rule - 1] for call in root.calls)), 0)
 
 
 def _choices(constraint: Choices, meter: Meter) -> Grammar:

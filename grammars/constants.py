@@ -20,11 +20,13 @@ def written_freely(plan: ValuePlan, writing: Writing, meter: Meter) -> ValuePlan
                       list(plan.objects), possible=True)
     texts: list[str] = []
     for value in plan.values:
-        if isinstance(value, list):
+        if isinstance(value, list | dict) and writing.strict:
+            found.values.append(value)
+        elif isinstance(value, list):
             found.lists.append(_list(value, plan.pointer))
         elif isinstance(value, dict):
             found.objects.append(_object(value, plan.pointer))
-        elif isinstance(value, str) and writing.spelling == "any":
+        elif isinstance(value, str) and (plan.freely or writing.spelling == "any"):
             texts.append(value)
         else:
             found.values.append(value)

@@ -61,7 +61,8 @@ from .tables import (
     Layout,
     Tables,
 )
-from .token_paths import solve_exactly
+from .token_moves import read_tokens
+from .token_paths import behind, regular, room, solve_exactly
 from .trie import Trie
 
 _i8, _i44, _i4, _u1 = types.int64, types.int32[:, ::1], types.int32[::1], types.uint8[::1]
@@ -269,18 +270,22 @@ def compile_tables(grammar: Grammar, layout: Layout, single: Any, wide: Sequence
     tables, context = build_tables(layout, single), Context()
     context.put(TABLES, tables)
     context.put(TRIE, trie)
+    moves = read_tokens(context, tables, trie, behind(layout)) if regular(layout, grammar.start) else None
+    if moves is not None and layout.widen(room(layout, moves)):
+        tables = build_tables(layout, single)
+        context.put(TABLES, tables)
     held = np.zeros(256, np.uint8)
     held[[*set(b"".join(wide))]] = 1
     cost, arrays, order, problems = _fill(context, tables, grammar, layout, single, held)
     if cost >= FAR:
         raise _cause(context, tables, grammar, layout, single)
     shorten(context, arrays, order, tables.distance, heads, problems)
-    if len(grammar.rules) == 1 and layout.columns[0] == 1 and not grammar.rules[0].calls:
-        solve_exactly(context, tables)
-    if wide and has_gaps(tables):
+    if moves is not None:
+        solve_exactly(context, tables, layout, grammar.start, moves)
+    elif wide and has_gaps(tables):
         bridge(tables, layout, single, wide)
-        if tables.distance[layout.bases[grammar.start]] >= GAP:
-            raise _cause(context, tables, grammar, layout, single)
+    if wide and tables.distance[layout.bases[grammar.start]] >= GAP:
+        raise _cause(context, tables, grammar, layout, single)
     finish(context, tables, layout)
     return tables
 

@@ -83,7 +83,7 @@ class Emitter:
     def value(self, plan: ValuePlan, depth: int) -> int:
         """The rule of a possible plan."""
         depth = self._level(depth, plan.pointer)
-        if plan.values and not self.writing.strict:
+        if plan.values and (plan.freely or not self.writing.strict):
             self._keep.append(plan)
             if id(plan) not in self._freely:
                 self._freely[id(plan)] = written_freely(plan, self.writing, self.meter)

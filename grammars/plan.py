@@ -18,7 +18,8 @@ from .strings import StringText
 
 @dataclass(slots=True, eq=False)
 class ValuePlan:
-    """values: members of an enum, spelled where they stand. numbers, strings: automata. words: of null, true, false."""
+    """values: members of an enum, spelled where they stand. numbers, strings: automata. words: of null, true, false.
+    freely: strings have any spelling, as all of them have beside one that may be any text."""
 
     pointer: str
     values: list[JsonValue] = field(default_factory=list)
@@ -27,6 +28,7 @@ class ValuePlan:
     strings: list[StringText] = field(default_factory=list)
     lists: list[ListPlan] = field(default_factory=list)
     objects: list[ObjectPlan] = field(default_factory=list)
+    freely: bool = False
     possible: bool = False
 
     @property

@@ -68,6 +68,7 @@ class Planner:
                 raise ConstraintTooLarge(f"the schema needs more than {self._meter.limits.rules} rules",
                                          keyword="rules", where=plan.pointer, fix="Use a smaller schema.")
             self._meter.time(plan.pointer)
+            plan.freely = self._writing.spelling == "any" or (len(leaves) > 1 and any(map(self._any_text, leaves)))
             for leaf in leaves:
                 self._fill(plan, leaf)
         self._compare_items()
@@ -85,6 +86,11 @@ class Planner:
 
     # One value
 
+    def _any_text(self, leaf: Places) -> bool:
+        """Whether a string may be any text, its length aside."""
+        shape = self._meaning.shape(leaf)
+        return shape.values is None and "string" in shape.kinds and not self._meaning.text_shapes(shape)
+
     def _fill(self, plan: ValuePlan, leaf: Places) -> None:
         shape = self._meaning.shape(leaf)
         if shape.values is not None:
@@ -97,7 +103,7 @@ class Planner:
             numbers = number_text(number, self._meter, shape.pointer)
             plan.numbers.extend([] if numbers.dfa.empty else [numbers])
         if "string" in shape.kinds:
-            plan.strings.extend(self._strings(shape))
+            plan.strings.extend(self._strings(shape, plan.freely))
         if "array" in shape.kinds:
             if leaf not in self._lists:
                 self._lists[leaf] = self._list(shape)
@@ -118,13 +124,13 @@ class Planner:
                 whole = shape.number.integer and kind_of(value) == "number"
                 plan.values.append(int(value) if whole else value)  # type: ignore[arg-type]
 
-    def _strings(self, shape: Shape) -> list[StringText]:
+    def _strings(self, shape: Shape, freely: bool) -> list[StringText]:
         shapes, least, most = self._meaning.text_shapes(shape), shape.least_length, shape.most_length
         if most is not None and least > most:
             return []
         meter = self._meter
-        spell = json_string_freely if self._writing.spelling == "any" else json_string
-        key = ("text", self._meaning.texts_of(shape), least, most, self._writing.spelling)
+        spell = json_string_freely if freely else json_string
+        key = ("text", self._meaning.texts_of(shape), least, most, freely)
         if key not in self._texts:
             self._texts[key] = meter.shared(
                 key,

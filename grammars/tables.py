@@ -15,6 +15,7 @@ Columns. A rule's register has many values but few behaviours; distances are kep
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -144,6 +145,8 @@ def act(context, state, register, action, key, exact):  # type: ignore[no-untype
 def returns(context, state, register):  # type: ignore[no-untyped-def]
     """Whether the frame may return: its state is final and the register allows it."""
     states, distance = states_of(context), distance_of(context)
+    if states[state, KIND] == COUNTER:
+        return states[state, FINAL] == 1 and register >= rules_of(context)[states[state, RULE], LOW]
     return states[state, FINAL] == 1 and distance[states[state, BASE] + column(context, state, register)] == 0
 
 
@@ -159,8 +162,12 @@ class Layout:
         self.flat = written_out(with_names(verify(grammar)))
         self.rules = grammar.rules
         self.bounds = [_bounds(rule, self.flat, index, single) for index, rule in enumerate(grammar.rules)]
-        counts = [_columns(rule, *bounds) for rule, bounds in zip(grammar.rules, self.bounds, strict=True)]
-        columns = np.array(counts, np.int64)
+        self._limits = max_states, max_entries
+        self._lay()
+
+    def _lay(self) -> None:
+        counts = [_columns(rule, *bounds) for rule, bounds in zip(self.rules, self.bounds, strict=True)]
+        columns, (max_states, max_entries) = np.array(counts, np.int64), self._limits
         ends, base_ends = np.cumsum(self.flat.states), np.cumsum(self.flat.states * columns)
         self.states, self.entries = int(ends[-1]), int(base_ends[-1])
         if self.states > max_states or self.entries > max_entries:
@@ -173,6 +180,18 @@ class Layout:
         self.bases: list[int] = self.base_of.tolist()
         self.columns: list[int] = counts
         self._keys: dict[bytes, MemberKeys] = {}
+
+    def widen(self, counts: Mapping[int, int]) -> bool:
+        """Gives counting rules the columns for ways home with so many counts; whether any had fewer."""
+        before = list(self.bounds)
+        for rule, count in counts.items():
+            low, plateau, high = self.bounds[rule]
+            if high >= 0:
+                self.bounds[rule] = low, max(low, min(plateau, high - count)), high
+        if self.bounds == before:
+            return False
+        self._lay()
+        return True
 
     def keys(self, single: Any) -> MemberKeys:
         """What is told of the keys of Members. single: uint8 [256], 1 for bytes that are tokens of their own."""

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from espalier.grammars import strings, tables, token_paths
+from espalier.grammars import strings, tables, token_moves
 from espalier.grammars.compile import compile_constraint
 from espalier.grammars.constraint import Choices, JsonSchema, Regex
 from espalier.grammars.errors import MissingByte, Unsatisfiable
@@ -68,7 +68,7 @@ def test_expressions_and_choices_know_the_fewest_tokens_exactly(constraint, extr
     vocabulary = small_vocabulary(extra)
     with pytest.MonkeyPatch.context() as patch:
         if by_bytes:
-            patch.setattr(token_paths, "_NODES", 1)
+            patch.setattr(token_moves, "_NODES", 1)
         try:
             grammar = compile_constraint(constraint)
             compiled = bind(grammar, vocabulary)

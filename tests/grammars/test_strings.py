@@ -88,3 +88,13 @@ def test_a_register_beside_a_pattern_has_no_dead_ends(pattern: str, most: int, m
 def test_a_pattern_that_may_always_end_costs_no_states_for_its_length(pattern: str) -> None:
     sizes = {n: sum(rule.states for rule in compiled(pattern=pattern, maxLength=n).rules) for n in (50, 5000)}
     assert sizes[50] == sizes[5000]
+
+
+@pytest.mark.parametrize("other", [{"enum": ["a\nb", "c"]}, {"type": "string", "pattern": "^\n"},
+                                   {"type": "string", "format": "date"}, {"const": ["a\nb"]}])
+@pytest.mark.parametrize("free", [{"type": "string"}, {"type": "string", "minLength": 2}, {}])
+def test_a_string_beside_one_of_any_text_has_any_spelling(free: dict[str, object], other: dict[str, object]) -> None:
+    naive = Naive(compile_constraint(JsonSchema(json.dumps({"anyOf": [free, other]}))))
+    assert all(naive.accepts(text) for text in (r'"a\nb"', r'"\u0061\nb"', '"a/b"', r'"\n\n"', '"2026-11-30"'))
+    assert naive.accepts(r'["a\nb"]') == (free == {} or "const" in other)
+    assert naive.accepts(r'"a"') == ("minLength" not in free)
