@@ -51,6 +51,12 @@ class Runtime:
         """How the model writes calls of functions."""
         return self.template.calls
 
+    def spelled(self, token: int) -> bytes:
+        """The bytes of a token; a special one is spelled as templates write it."""
+        if token in self.tokenizer.special_ids:
+            return self.tokenizer.text_of_special(token).encode()
+        return self.tokenizer.token_bytes[token] if token < self.tokenizer.vocab_size else b""
+
     def session(self, salt: str = "", adapter: str = "") -> Session:
         """salt: the tenant; two salts never share a page. adapter: reserved for adapted weights."""
         return Session(self, salt, adapter)

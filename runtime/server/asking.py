@@ -41,7 +41,8 @@ class Enforced:
 @dataclass(frozen=True, slots=True)
 class Question:
     """prompt: appends it to an empty branch; it may block. where: the field of the body that it came in. budget: tokens
-    of an answer; None: what the context leaves, at most `most`."""
+    of an answer; None: what the context leaves, at most `most`. logprobs: how many alternatives each token is told
+    with; None: no log-probabilities at all."""
 
     form: SamplingForm
     prompt: Callable[[ChatSession, BranchId], None]
@@ -49,6 +50,7 @@ class Question:
     budget: int | None
     most: int
     enforced: Enforced | None = None
+    logprobs: int | None = None
 
     @property
     def choices(self) -> int:
@@ -76,6 +78,7 @@ class Question:
             seed=None if form.seed is None else seed_of(form.seed, choice),
             stop=tuple(form.stop or ()),
             ignore_end=bool(form.ignore_eos),
+            logprobs=self.logprobs,
             constraint=None if self.enforced is None else self.enforced.constraint,
         )
 

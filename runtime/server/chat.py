@@ -85,7 +85,7 @@ class ChatService:
         watch.finished(answers)
         for writer in writers:
             writer.finish()
-        told = tuple(Choice(k, writer.message(), writer.reason(answer))
+        told = tuple(Choice(k, writer.message(), writer.reason(answer), writer.all_logprobs(answer))
                      for k, (writer, answer) in enumerate(zip(writers, answers, strict=True)))
         return ChatCompletion(fresh_id(), int(time.time()), chat.form.model, told, usage_of(usage))
 
@@ -118,7 +118,8 @@ class ChatService:
 
     def _writers(self, chat: Chat) -> list[ChoiceWriter]:
         calls = self._runtime.calls if chat.offer.open else None
-        return [ChoiceWriter(calls, named=chat.offer.mode == "named") for _ in range(chat.form.n or 1)]
+        named, spelled = chat.offer.mode == "named", self._runtime.spelled if chat.form.logprobs else None
+        return [ChoiceWriter(calls, named=named, spelled=spelled) for _ in range(chat.form.n or 1)]
 
     def _question(self, chat: Chat) -> Question:
         told, tools = chat.messages, chat.offer.told
@@ -126,6 +127,7 @@ class ChatService:
             form=chat.form, prompt=lambda session, branch: session.extend_chat(branch, told, tools=tools),
             where="messages", budget=chat.form.budget, most=self._settings.default_tokens,
             enforced=chat.offer.enforced(self._runtime.calls) if chat.offer.open else _enforced(chat.form),
+            logprobs=(chat.form.top_logprobs or 0) if chat.form.logprobs else None,
         )
 
 

@@ -9,7 +9,8 @@ import msgspec
 
 from ..branch import Answer, Chunk
 from ..messages import Usage
-from .replies import ChatChunk, ChunkChoice, Delta, FinishReason, fresh_id, usage_of
+from .logprobs import ChoiceLogprobs
+from .replies import ChatChunk, ChunkChoice, Delta, fresh_id, usage_of
 from .requests import ChatRequest
 from .writing import ChoiceWriter
 
@@ -34,27 +35,37 @@ class Chunks:
         self._opened = False
 
     def text(self, choice: int, chunk: Chunk) -> list[bytes]:
-        return self._told(choice, self._writers[choice].push(chunk.text))
+        writer = self._writers[choice]
+        return self._told(choice, writer.push(chunk.text), writer.logprobs(chunk))
 
     def end(self, choice: int, answer: Answer) -> list[bytes]:
         writer = self._writers[choice]
-        rest = self._told(choice, writer.finish())
-        return [*rest, *self._opening(), self._chunk(choice, Delta(), writer.reason(answer))]
+        rest = self._told(choice, writer.finish(), None)
+        last = ChunkChoice(choice, Delta(), writer.reason(answer), writer.last_logprobs(answer))
+        return [*rest, *self._opening(), self._chunk(last)]
 
     def done(self, usage: Usage) -> list[bytes]:
         if not self._usage:
             return [DONE]
         return [event(ChatChunk(self._id, self._created, self._model, (), usage_of(usage))), DONE]
 
-    def _told(self, choice: int, deltas: Sequence[Delta]) -> list[bytes]:
-        return [*self._opening(), *(self._chunk(choice, delta) for delta in deltas)] if deltas else []
+    def _told(self, choice: int, deltas: Sequence[Delta], logprobs: ChoiceLogprobs | None) -> list[bytes]:
+        """Log-probabilities come with the first of what their tokens say, and alone where that is nothing yet."""
+        if logprobs is not None and not deltas:
+            deltas = [Delta()]
+        if not deltas:
+            return []
+        first, *others = deltas
+        told = [ChunkChoice(choice, first, logprobs=logprobs), *(ChunkChoice(choice, delta) for delta in others)]
+        return [*self._opening(), *map(self._chunk, told)]
 
     def _opening(self) -> list[bytes]:
         if self._opened:
             return []
         self._opened = True
-        return [self._chunk(choice, Delta(role="assistant", content="")) for choice in range(len(self._writers))]
+        opening = Delta(role="assistant", content="")
+        return [self._chunk(ChunkChoice(choice, opening)) for choice in range(len(self._writers))]
 
-    def _chunk(self, choice: int, delta: Delta, reason: FinishReason | None = None) -> bytes:
+    def _chunk(self, choice: ChunkChoice) -> bytes:
         usage = None if self._usage else msgspec.UNSET
-        return event(ChatChunk(self._id, self._created, self._model, (ChunkChoice(choice, delta, reason),), usage))
+        return event(ChatChunk(self._id, self._created, self._model, (choice,), usage))

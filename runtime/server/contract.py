@@ -68,6 +68,9 @@ class ChatRuntime(Protocol):
     def calls(self) -> CallFormat:
         """How the model writes calls of functions."""
 
+    def spelled(self, token: int) -> bytes:
+        """The bytes of a token; a special one is spelled as templates write it."""
+
     def session(self) -> ChatSession: ...
 
     async def compile(self, constraint: Constraint) -> CompiledConstraint:

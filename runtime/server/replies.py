@@ -10,6 +10,7 @@ from msgspec import UNSET, UnsetType
 
 from ..branch import Answer
 from ..messages import Usage
+from .logprobs import ChoiceLogprobs
 
 FinishReason = Literal["stop", "length", "tool_calls"]
 
@@ -68,7 +69,7 @@ class Choice(msgspec.Struct, frozen=True):
     index: int
     message: Message
     finish_reason: FinishReason
-    logprobs: None = None
+    logprobs: ChoiceLogprobs | None = None
 
 
 class ChatCompletion(msgspec.Struct, frozen=True):
@@ -104,7 +105,7 @@ class ChunkChoice(msgspec.Struct, frozen=True):
     index: int
     delta: Delta
     finish_reason: FinishReason | None = None
-    logprobs: None = None
+    logprobs: ChoiceLogprobs | None = None
 
 
 class ChatChunk(msgspec.Struct, frozen=True):

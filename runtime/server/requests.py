@@ -26,6 +26,8 @@ class ChatRequest(SamplingForm):
     messages: Annotated[list[ChatMessage], FailFast(), Field(min_length=1, max_length=4096)]
     max_completion_tokens: Annotated[int, Field(ge=1, le=MOST_TOKENS)] | None = None
     response_format: ResponseFormat | None = None
+    logprobs: bool | None = None
+    top_logprobs: Annotated[int, Field(ge=0, le=20)] | None = None
     tools: ToolList | None = None
     tool_choice: ToolChoice | None = None
     parallel_tool_calls: bool | None = None
@@ -33,8 +35,6 @@ class ChatRequest(SamplingForm):
     frequency_penalty: Annotated[float, Field(ge=0, le=0)] | None = None
     presence_penalty: Annotated[float, Field(ge=0, le=0)] | None = None
     logit_bias: Annotated[dict[str, float], Field(max_length=0)] | None = None
-    logprobs: Literal[False] | None = None
-    top_logprobs: Annotated[int, Field(ge=0, le=0)] | None = None
     store: Literal[False] | None = None
     service_tier: Literal["auto", "default"] | None = None
     modalities: Annotated[list[Literal["text"]], Field(min_length=1, max_length=1)] | None = None
@@ -98,6 +98,8 @@ def _check_together(chat: Chat) -> None:
             "max_tokens and max_completion_tokens differ", where="max_tokens", fix="Send max_completion_tokens only."
         )
     form.check_stream()
+    if form.top_logprobs and not form.logprobs:
+        raise InvalidParameter("top_logprobs needs logprobs: true", where="top_logprobs")
     wanted = form.response_format
     if wanted is not None:
         wanted.check()

@@ -7,9 +7,10 @@ from dataclasses import dataclass, field
 
 from msgspec import UNSET
 
-from ..branch import Answer
+from ..branch import Answer, Chunk
 from ..call_format import CallFormat
 from .call_reader import Arguments, Begun, CallReader, Content, News
+from .logprobs import ChoiceLogprobs, Spelled, told
 from .replies import (
     CallDelta,
     CalledFunction,
@@ -36,9 +37,14 @@ class ChoiceWriter:
     """calls: how calls are read; None: everything is content. named: the request names the one function that is
     called, which OpenAI does not count as the model's decision to call."""
 
-    def __init__(self, calls: CallFormat | None, *, named: bool = False) -> None:
+    def __init__(
+        self, calls: CallFormat | None, *, named: bool = False, spelled: Spelled | None = None
+    ) -> None:
+        """spelled: of tokens, where their log-probabilities are told."""
         self._reader = None if calls is None else CallReader(calls)
         self._named = named
+        self._spelled = spelled
+        self._told = 0  # tokens whose log-probabilities a stream has told
         self._content: list[str] = []
         self._calls: list[_Written] = []
 
@@ -64,6 +70,22 @@ class ChoiceWriter:
             case Arguments(index, text):
                 self._calls[index].arguments.append(text)
                 return Delta(tool_calls=(CallDelta(index, function=FunctionDelta(arguments=text)),))
+
+    def logprobs(self, chunk: Chunk) -> ChoiceLogprobs | None:
+        """Those of a stream's next chunk."""
+        if self._spelled is None or not chunk.tokens:
+            return None
+        self._told += len(chunk.tokens)
+        return told(chunk.tokens, chunk.logprobs, self._spelled)
+
+    def last_logprobs(self, answer: Answer) -> ChoiceLogprobs | None:
+        """Those that no chunk had: tokens held back before a stop string."""
+        if self._spelled is None or len(answer.tokens) <= self._told:
+            return None
+        return told(answer.tokens[self._told:], answer.logprobs[self._told:], self._spelled)
+
+    def all_logprobs(self, answer: Answer) -> ChoiceLogprobs | None:
+        return None if self._spelled is None else told(answer.tokens, answer.logprobs, self._spelled)
 
     def message(self) -> Message:
         """After `finish`."""

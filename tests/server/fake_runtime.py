@@ -48,6 +48,9 @@ class FakeRuntime:
     dead: bool = False
     notes: tuple[str, ...] = ()
 
+    def spelled(self, token: int) -> bytes:
+        return b"%d" % token
+
     def session(self) -> FakeSession:
         self.open_sessions += 1
         return FakeSession(self)
