@@ -9,6 +9,7 @@ same run; that of prefill its products over the rate measured. Peer: transformer
 from __future__ import annotations
 
 import argparse
+import gc
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
@@ -116,6 +117,8 @@ class Measuring:
 
     def driver(self, *, step_tokens: int = 8192, **options: object) -> Driver:
         config = EngineConfig(device="cuda", exact=self.exact, pages=17408, step_tokens=step_tokens)
+        gc.collect()  # an engine before it, whose parts know each other
+        torch.cuda.empty_cache()
         began = time.perf_counter()
         executor = PagedExecutor(self.model, config, **options)  # type: ignore[arg-type]
         torch.cuda.synchronize()
@@ -132,13 +135,13 @@ class Measuring:
         slots = batch * (context - shared) + shared
         return batch * self.limits.read / (self.weights + slots * self.slot)
 
-    def prefill(self, driver: Driver, length: int) -> None:
+    def prefill(self, driver: Driver, length: int, name: str = "") -> None:
         best = 0.0
         for seed in range(3):
             speed = driver.run(list(driver.ask(text(length, seed + 50 + length, self.shape.vocab), 1)))
             best = max(best, length / speed.seconds)
         attention = 2 * self.shape.layers * self.shape.heads * self.shape.head_dim * length
-        self.add(f"prefill {length}", best, self.limits.matrix / (2 * self.inner + attention))
+        self.add(f"prefill {length}{name}", best, self.limits.matrix / (2 * self.inner + attention))
 
     def decode(self, driver: Driver, batch: int, name: str = "") -> None:
         """After a step to warm up; the mean of what follows."""
@@ -220,10 +223,12 @@ def main() -> None:
     measuring.shared(measuring.driver(share_from=1 << 30), "read by each", salted=False)
     measuring.shared(measuring.driver(), "no tree", salted=True)
     measuring.decode(measuring.driver(captures=False), 1, ", launched one by one")
+    measuring.prefill(measuring.driver(step_tokens=512), PROMPT, ", 512 tokens a step")
     shape = measuring.shape
     rows = measuring.rows
     if arguments.peer:
         del measuring
+        gc.collect()
         torch.cuda.empty_cache()
         for name, value in peer(shape, (1, 8, 64), PROMPT):
             rows.append(Measure(name, "tok/s", value, peer="transformers"))

@@ -88,7 +88,7 @@ class Counts:
 
     @classmethod
     def of(cls, rows: Sequence[Row], segments: Sequence[Segment], cut: Cut) -> Counts:
-        whole, fine = [0, 0], [-(-cut.least // cut.kv_heads), -(-cut.most // cut.kv_heads)]
+        whole, fine = [0, 0], [least_items(cut), -(-cut.most // cut.kv_heads)]
         levels: list[int] = []
         for segment in segments:
             tokens = rows[segment.row_end - 1].q_end - rows[segment.row_begin].q_begin
@@ -102,6 +102,12 @@ class Counts:
             fine[wide] += tiles * (least if wide else most)
         parts = sum(row.q_len * levels[row.segment] for row in rows if levels[row.segment] > 1)
         return cls((whole[0], whole[1]), (fine[0] if whole[0] else 0, fine[1] if whole[1] else 0), parts)
+
+
+def least_items(cut: Cut) -> int:
+    """Narrow items of a step that is cut until there are `least` programs: pieces grow by 64 slots from 128 on, and so
+    there may be half as many again."""
+    return -(-3 * cut.least // (2 * cut.kv_heads))
 
 
 def padded(

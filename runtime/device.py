@@ -37,14 +37,18 @@ class Device:
         with self._counted():
             return self._executor.forward(plan)
 
-    def draw(self, ticket: Ticket, picks: Sequence[Pick]) -> list[Sampled]:
-        """One for each pick, in order. Raises ExecutorFault."""
+    def sample(self, ticket: Ticket, picks: Sequence[Pick]) -> None:
+        """Starts the draws. Raises ExecutorFault."""
         with self._counted():
             self._bind_masks()
             self._executor.sample(ticket, picks)
+
+    def result(self, ticket: Ticket, count: int) -> list[Sampled]:
+        """One for each of `count` picks, in order. Raises ExecutorFault."""
+        with self._counted():
             drawn = self._executor.result(ticket)
-            if len(drawn) != len(picks):
-                raise EngineFault(f"{len(picks)} picks came back as {len(drawn)}", where="executor.result")
+            if len(drawn) != count:
+                raise EngineFault(f"{count} picks came back as {len(drawn)}", where="executor.result")
         return drawn
 
     def close(self) -> None:

@@ -14,8 +14,9 @@ from .config import EngineConfig
 from .constraints import Constraints
 from .device import Device, ExecutorFault
 from .errors import EngineFault
-from .executor import Executor
+from .executor import Executor, Ticket
 from .faults import describe, pack
+from .flight import Flight, Owner, by_owner, resolved
 from .memory import Memory
 from .messages import Command, Event, Finished, Stop, Tokens
 from .plan import Pick, Sampled
@@ -67,6 +68,7 @@ class Engine:
         self._inbox: queue.SimpleQueue[Command] = queue.SimpleQueue()
         self._outbox: list[Event] = []
         self._stopping = False
+        self._flight: Flight | None = None
         self._build_memory()
 
     def _build_memory(self) -> None:
@@ -125,7 +127,9 @@ class Engine:
             planned = self.scheduler.plan(began)
             for request in planned.done:
                 self.finish(request)
-            if planned.shares:
+            if self.executor.ahead and (planned.shares or self._flight):
+                self._run_ahead(planned.shares)
+            elif planned.shares:
                 self._run_shares(planned)
             elif not planned.done and self.busy:
                 raise EngineFault("no request can go on", where=f"step {self.counters.steps}")
@@ -138,9 +142,12 @@ class Engine:
 
     def _run_shares(self, planned: StepPlan) -> None:
         try:
-            self._apply(planned.shares, self._execute(planned.shares))
+            drawn = self._execute(planned.shares)
         except ExecutorFault as fault:
             self._isolate(planned.shares, fault)
+        else:
+            self._guarded(planned.shares, self._advance)
+            self._take(planned.shares, drawn)
 
     def _isolate(self, shares: Sequence[Share], fault: ExecutorFault) -> None:
         """The device refused the step: run each row alone, so that only the guilty fail, with their own cause."""
@@ -150,6 +157,62 @@ class Engine:
         for share in shares:
             if share.request.open:
                 self._run_shares(StepPlan((share,)))
+
+    # A step before the one ahead of it is read
+
+    def _run_ahead(self, shares: tuple[Share, ...]) -> None:
+        """Start this step, read the one in flight, then draw from this one, which is in flight from here on."""
+        ticket = None
+        try:
+            if shares:
+                ticket = self._device.forward(StepPlan(shares).as_plan(self.counters.steps))
+        except ExecutorFault:
+            ticket = None
+        landed = self._land()
+        if ticket is not None and landed:
+            self._take_off(shares, ticket)
+            return
+        for share in shares:  # what they were started on was refused, or they were: each alone
+            if share.request.open:
+                self._run_shares(StepPlan((resolved(share),)))
+
+    def _land(self) -> bool:
+        """Read the step in flight. False: the device refused it, and its rows were drawn again, each alone."""
+        flight, self._flight = self._flight, None
+        if flight is None:
+            return True
+        for share in flight.shares:
+            share.request.pending = None
+        try:
+            drawn = by_owner(flight.shares, flight.owners, self._device.result(flight.ticket, len(flight.owners)))
+        except ExecutorFault as fault:
+            self._draw_again(flight.shares, fault)
+            return False
+        self._take(flight.shares, drawn)
+        return True
+
+    def _take_off(self, shares: tuple[Share, ...], ticket: Ticket) -> None:
+        self._guarded(shares, self._advance)
+        self._guarded(shares, lambda share: self.scheduler.settle(share.request))
+        picks, owners = self._picks(shares)
+        try:
+            self._device.sample(ticket, picks)
+        except ExecutorFault as fault:
+            self._draw_again(shares, fault)
+            return
+        for pick, (index, _) in enumerate(owners):
+            shares[index].request.pending = pick
+        self._flight = Flight(shares, ticket, tuple(owners))
+
+    def _draw_again(self, shares: Sequence[Share], fault: ExecutorFault) -> None:
+        """The device refused the draws of a step: compute and draw each row alone, so that only the guilty fail. Who
+        was parked meanwhile computes again in its turn."""
+        for share in shares:
+            if share.request.open and share.request.cursor is not None:
+                try:
+                    self._take((share,), self._execute((resolved(share),)))
+                except ExecutorFault as own:
+                    self.fail(share.request, fault.cause if len(shares) == 1 else own.cause)
 
     def start(self, request: Request) -> None:
         """Queue a new request; a generation may be forced from its first token on, even to its end."""
@@ -169,16 +232,20 @@ class Engine:
         """Index of the share -> what was drawn at each of its logits."""
         ticket = self._device.forward(StepPlan(tuple(shares)).as_plan(self.counters.steps))
         picks, owners = self._picks(shares)  # the host's work, while the device computes
-        return _by_owner(shares, owners, self._device.draw(ticket, picks))
+        self._device.sample(ticket, picks)
+        return by_owner(shares, owners, self._device.result(ticket, len(picks)))
 
-    def _picks(self, shares: Sequence[Share]) -> tuple[list[Pick], list[tuple[int, int]]]:
-        """The picks of a step and, for each, (share, position within the share). A failing matcher ends its request."""
+    def _picks(self, shares: Sequence[Share]) -> tuple[list[Pick], list[Owner]]:
+        """The picks of a step and whose they are. A failing matcher ends its request."""
         picks: list[Pick] = []
-        owners: list[tuple[int, int]] = []
+        owners: list[Owner] = []
         logits = 0
         for index, share in enumerate(shares):
+            request, mine = share.request, list[list[Pick]]()
             try:
-                mine = [share.request.picks(position, logits + k) for k, position in enumerate(share.positions)]
+                if request.open:
+                    mine = [request.picks(position, logits + k) if request.still_wants(position) else []
+                            for k, position in enumerate(share.positions)]
             except Exception as error:
                 self.fail(share.request, error)
                 mine = []
@@ -190,20 +257,31 @@ class Engine:
 
     # What came of it
 
-    def _apply(self, shares: Sequence[Share], drawn: dict[int, list[list[Sampled]]]) -> None:
-        for index, share in enumerate(shares):
+    def _guarded(self, shares: Sequence[Share], work: Callable[[Share], None]) -> None:
+        """Of each share whose request is open; what is raised ends that request."""
+        for share in shares:
             if share.request.open:
                 try:
-                    self._apply_one(share, drawn[index])
+                    work(share)
                 except Exception as error:
                     self.fail(share.request, error)
 
-    def _apply_one(self, share: Share, drawn: list[list[Sampled]]) -> None:
+    def _advance(self, share: Share) -> None:
+        """Its tokens are computed, for whatever the device is given from here on."""
         request, count = share.request, len(share.row.tokens)
         request.computed += count
         request.usage = structs.replace(request.usage, computed=request.usage.computed + count)
         self.counters.tokens_computed += count
+
+    def _take(self, shares: Sequence[Share], drawn: dict[int, list[list[Sampled]]]) -> None:
+        groups = {share.request.arrival: drawn[index] for index, share in enumerate(shares)}
+        self._guarded(shares, lambda share: self._take_one(share, groups[share.request.arrival]))
+
+    def _take_one(self, share: Share, drawn: list[list[Sampled]]) -> None:
+        request = share.request
         for position, group in zip(share.positions, drawn, strict=True):
+            if not group:
+                continue
             if request.clocked.first is None:
                 request.clocked.first = self.clock()
             request.take(position, group)
@@ -276,23 +354,13 @@ class Engine:
         cause = EngineFault(f"{type(error).__name__}: {error}", where=f"step {self.counters.steps}")
         failed = self.scheduler.requests
         self.reception.lose_pins()
+        self._flight = None
         self._build_memory()
         for request in failed:
             request.cursor, request.table, request.computed, request.claim = None, [], 0, None
+            request.pending = None
             self.fail(request, cause)
 
 
 def _log_fault(error: Exception) -> None:
     LOG.error("an internal fault was contained; all requests that ran have failed", exc_info=error)
-
-
-def _by_owner(
-    shares: Sequence[Share], owners: Sequence[tuple[int, int]], drawn: Sequence[Sampled]
-) -> dict[int, list[list[Sampled]]]:
-    """What was drawn, by share and by position within the share."""
-    sorted_out: dict[int, list[list[Sampled]]] = {
-        index: [[] for _ in share.positions] for index, share in enumerate(shares)
-    }
-    for (index, offset), sampled in zip(owners, drawn, strict=True):
-        sorted_out[index][offset].append(sampled)
-    return sorted_out

@@ -16,11 +16,13 @@ class Executor(Protocol):
     forward starts a plan and returns its ticket; sample queues the picks of that ticket (mask rows are read then);
     result waits and returns one Sampled per pick, in order. Each ticket is sampled once and its result read once.
     A plan's `sampled_from` refers to the picks of the previous ticket, whether or not its result was read.
+    ahead: whether the next plan should be started before a result is read, since the device works meanwhile.
     An exception of forward or sample leaves the pool usable: the engine fails the rows of that plan and goes on.
     """
 
     vocabulary_size: int
     context: int
+    ahead: bool
 
     def bind_masks(self, rows: Any, versions: Any = None) -> None:
         """rows: the mask table's int32 array [n, ceil(V / 32)]; called again when the table moved. versions: int64 [n],

@@ -8,13 +8,14 @@ order, and what neighbours have in common is the depth at which they part.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import pairwise
 
 from ..kernels import items
 from .plan import Row
 
-# Slots that a shared segment must save: below it, its parts cost more than they save. An estimate: not swept.
+# Slots that a shared segment must save, times the tiles of tokens that then need not read them: below it, its parts
+# cost more than they save. An estimate: not swept.
 LEAST = 512
 
 
@@ -27,11 +28,12 @@ class Forest:
     segments: tuple[items.Segment, ...]
 
 
-def forest(rows: Sequence[Row], slots: Sequence[int], page: int, least: int = LEAST) -> Forest:
-    """slots: the block table of each row."""
+def forest(rows: Sequence[Row], slots: Sequence[int], page: int, tile: int, least: int = LEAST) -> Forest:
+    """slots: the block table of each row. tile: tokens that read together; those of one row do so anyway, so that long
+    rows gain nothing."""
     order = sorted(range(len(rows)), key=lambda index: rows[index].pages)
     shared = [_common(rows[one], rows[other], page) for one, other in pairwise(order)]
-    segments, leaf = _segments(shared, page, least)
+    segments, leaf = _segments(shared, [len(rows[index].tokens) for index in order], page, tile, least)
     return _ended(order, rows, slots, segments, leaf)
 
 
@@ -53,15 +55,18 @@ def _ended(
     leaf: Sequence[int],
 ) -> Forest:
     """Rows with their tokens; segments that end where their row does, and name the block tables they read."""
-    found, done, begin = [], list(segments), 0
+    found, ends, begin = [], [segment.slot_end for segment in segments], 0
     for place, index in enumerate(order):
         row = rows[index]
-        end = row.start + len(row.tokens)
-        found.append(items.Row(slots[index], begin, len(row.tokens), end, 0, 0, leaf[place]))
-        done[leaf[place]] = replace(done[leaf[place]], slot_end=end)
-        begin += len(row.tokens)
-    done = [replace(segment, representative=found[segment.row_begin].slot) for segment in done]
-    return Forest(tuple(order), tuple(found), tuple(done))
+        count = len(row.tokens)
+        ends[leaf[place]] = row.start + count
+        found.append(items.Row(slots[index], begin, count, row.start + count, 0, 0, leaf[place]))
+        begin += count
+    done = tuple(
+        items.Segment(segment.slot_begin, end, segment.row_begin, segment.row_end, segment.parent,
+                      found[segment.row_begin].slot)
+        for segment, end in zip(segments, ends, strict=True))
+    return Forest(tuple(order), tuple(found), done)
 
 
 def _common(one: Row, other: Row, page: int) -> int:
@@ -77,7 +82,9 @@ def _common(one: Row, other: Row, page: int) -> int:
     return low
 
 
-def _segments(shared: Sequence[int], page: int, least: int) -> tuple[list[items.Segment], list[int]]:
+def _segments(
+    shared: Sequence[int], tokens: Sequence[int], page: int, tile: int, least: int
+) -> tuple[list[items.Segment], list[int]]:
     """In pre-order, and the segment in which each row ends. shared: pages that a row has in common with the next."""
     segments: list[items.Segment] = []
     leaf = [0] * (len(shared) + 1)
@@ -90,7 +97,9 @@ def _segments(shared: Sequence[int], page: int, least: int) -> tuple[list[items.
             continue
         depth = min(shared[first:last - 1])
         cuts = [first, *(at + 1 for at in range(first, last - 1) if shared[at] == depth), last]
-        if (depth - begin) * page * (last - first - 1) >= least:
+        below = tokens[first:last]
+        saved = sum(-(-count // tile) for count in below) - -(-sum(below) // tile)
+        if (depth - begin) * page * saved >= least:
             segments.append(items.Segment(begin * page, depth * page, first, last, parent, 0))
             begin, parent = depth, len(segments) - 1
         waiting += [(a, b, begin, parent) for a, b in reversed(list(pairwise(cuts)))]

@@ -41,6 +41,7 @@ class PagedExecutor:
             )
         shape = model.config
         self.vocabulary_size = shape.vocab
+        self.ahead = True
         self.context = min(config.context or shape.context, shape.context)
         self._model = model
         self._pages, self._page = config.pages, config.page

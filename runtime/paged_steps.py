@@ -16,7 +16,7 @@ import torch
 from ..kernels import checked, items
 from ..kernels.base import KernelError
 from ..kernels.layout import PagedCache
-from ..kernels.planned_batch import BatchRoom, Counts, Heads, Parts, padded
+from ..kernels.planned_batch import BatchRoom, Counts, Heads, Parts, least_items, padded
 from ..kernels.sent import sent
 from .block_tables import BlockTables, Change
 from .forest import Forest, apart, forest, grown
@@ -54,7 +54,7 @@ class PagedSteps:
         self._tables = torch.full((count + 1, -(-context // cache.page)), cache.pages - 1, dtype=torch.int32,
                                   device=model.device)
         self._share_from = share_from
-        self._before: tuple[tuple[int, ...], Forest] | None = None
+        self._before: tuple[tuple[tuple[int, ...], ...], Forest] | None = None
         self._parts = Parts(heads, model.device)
         on_gpu = model.device.type == "cuda"
         self._side = torch.cuda.Stream(model.device, priority=-1) if on_gpu else None  # type: ignore[no-untyped-call]
@@ -122,7 +122,7 @@ class PagedSteps:
     def _bounds(self, rows: int) -> list[tuple[int, int]]:
         """Of items: without wide ones, which cost time where they are launched for nothing, and with them."""
         cut = self._heads.cut
-        narrow = 64 + 2 * rows if cut.exact else 26 + 5 * rows
+        narrow = least_items(cut) + (26 + 2 * rows if cut.exact else 5 * rows)
         wide = -(-cut.most // cut.kv_heads) + rows
         return [(narrow, 0), (narrow, wide)] if cut.groups <= cut.narrow else [(0, wide)]
 
@@ -137,11 +137,11 @@ class PagedSteps:
         return forward(self._model, self._cache, ids, batch, inputs.wanted[:wanted])
 
     def _forest(self, rows: Sequence[Row], slots: Sequence[int], same: bool) -> Forest:
-        who = tuple(slots)
+        who = tuple(slots), tuple(len(row.tokens) for row in rows)
         if same and self._before is not None and self._before[0] == who:
             found = grown(self._before[1], rows, slots)
         else:
-            found = forest(rows, slots, self._cache.page, self._share_from)
+            found = forest(rows, slots, self._cache.page, self._heads.cut.tokens(True), self._share_from)
         self._before = who, found
         return found
 

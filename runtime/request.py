@@ -49,6 +49,7 @@ class Request:
         self.claim: tuple[Node, tuple[int, ...]] | None = None
         self.waits_for: tuple[Request, tuple[Node, tuple[int, ...]]] | None = None
         self.parked_at: int | None = None
+        self.pending: int | None = None  # the pick of the step in flight that draws its next token
         self.open = True
         self.clocked = Clocked(now)
         self.usage = Usage(prompt=self.prompt)
@@ -57,6 +58,11 @@ class Request:
     def known(self) -> int:
         """Tokens that can be computed now."""
         return len(self.chain)
+
+    @property
+    def ready(self) -> int:
+        """Tokens whose computation can be planned now: those known, and one that is drawn and not read yet."""
+        return self.known
 
     @property
     def most(self) -> int:
@@ -74,6 +80,10 @@ class Request:
     def wanted(self, start: int, end: int) -> tuple[int, ...]:
         """Positions of [start, end) whose next-token logits are needed, ascending."""
         return ()
+
+    def still_wants(self, position: int) -> bool:
+        """Of a position that was wanted when its step was planned, now that the draws before it were read."""
+        return True
 
     def picks(self, position: int, logits: int) -> list[Pick]:
         """What to do with them, the row `logits` of the step. May raise what the matcher raises."""
@@ -202,6 +212,10 @@ class Generation(Request):
             self._stops = end_ids  # the grammar decides when they are allowed (law 6)
 
     @property
+    def ready(self) -> int:
+        return self.known + (self.pending is not None and self.left > 1)
+
+    @property
     def most(self) -> int:
         return self.prompt + self.max_tokens
 
@@ -218,7 +232,10 @@ class Generation(Request):
         return self.end is not None
 
     def wanted(self, start: int, end: int) -> tuple[int, ...]:
-        return (end - 1,) if end == self.known else ()
+        return (end - 1,) if end == self.ready else ()
+
+    def still_wants(self, position: int) -> bool:
+        return position == self.known - 1  # else forced text follows
 
     def begin(self) -> None:
         """Text that is forced from the start joins the prompt's own computation."""

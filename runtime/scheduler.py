@@ -123,15 +123,19 @@ class Scheduler:
     # Running
 
     def _advance(self, request: Request, draft: _Draft, copy: PageCopy | None = None) -> None:
-        count = min(request.known - request.computed, draft.tokens)
+        count = min(request.ready - request.computed, draft.tokens)
+        if count <= 0:
+            return  # all of it is on the device
         if not self._make_room(request, request.computed + count):
             self.park(request)
             draft.short = True
             return
         start, end = request.computed, request.computed + count
         positions = request.wanted(start, end)
+        unread = max(0, end - request.known)
         row = Row(
-            tokens=tuple(request.chain.slice(start, end)), start=start,
+            tokens=(*request.chain.slice(start, end - unread), *(0,) * unread), start=start,
+            sampled_from=request.pending if unread else None,
             pages=tuple(request.table[:self._memory.pool.pages_for(end)]),
             logits_at=tuple(position - start for position in positions), owner=request.arrival,
         )
@@ -199,7 +203,10 @@ class Scheduler:
             request.usage = structs.replace(request.usage, cached=cached, miss=found.miss)
 
     def _must_wait(self, request: Request) -> bool:
-        """Parked work waits for a departure, or for an empty device; a sharer for the page that is coming."""
+        """Work that was parked while its token was drawn waits for that; parked work for a departure, or for an empty
+        device; a sharer for the page that is coming."""
+        if request.pending is not None:
+            return True
         if request.parked_at == self._departures and self._running:
             return True
         if request.waits_for is None:

@@ -35,9 +35,11 @@ class _Pass:
 class ScriptedExecutor:
     """model(prefix) gives the logits after a prefix; everything else is bookkeeping."""
 
-    def __init__(self, model: Model, *, vocabulary_size: int, pages: int, page: int, context: int = 1 << 20) -> None:
+    def __init__(self, model: Model, *, vocabulary_size: int, pages: int, page: int, context: int = 1 << 20,
+                 ahead: bool = False) -> None:
         self.vocabulary_size = vocabulary_size
         self.context = context
+        self.ahead = ahead
         self.computed = 0  # tokens, for tests that count work
         self._model = model
         self._page = page

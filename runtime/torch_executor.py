@@ -39,6 +39,7 @@ class TorchExecutor:
         if config.threads:
             torch.set_num_threads(config.threads)
         self.vocabulary_size = model.config.vocab
+        self.ahead = False
         self.context = min(config.context or model.config.context, model.config.context)
         self.host_s = self.model_s = self.sample_s = 0.0
         self._model = model

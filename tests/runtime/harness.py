@@ -35,12 +35,12 @@ class Bench:
 
     def __init__(self, *, model: Model = MODEL, vocabulary_size: int = VOCABULARY, executor: Executor | None = None,
                  context: int = 1 << 20, page: int = 4, pages: int = 64, step_tokens: int = 16, max_rows: int = 8,
-                 max_waiting: int = 4096) -> None:
+                 max_waiting: int = 4096, ahead: bool = False) -> None:
         config = EngineConfig(
             page=page, pages=pages, step_tokens=step_tokens, max_rows=max_rows, max_waiting=max_waiting,
         )
         self.executor = executor or ScriptedExecutor(
-            model, vocabulary_size=vocabulary_size, pages=pages, page=page, context=context,
+            model, vocabulary_size=vocabulary_size, pages=pages, page=page, context=context, ahead=ahead,
         )
         self.faults: list[Exception] = []
         self.clock = ManualClock()

@@ -16,7 +16,7 @@ from espalier.runtime.messages import (
     Prefill,
     Sampling,
 )
-from espalier.runtime.plan import Pick, Plan
+from espalier.runtime.plan import Pick, Plan, Sampled
 from espalier.runtime.scripted_executor import ScriptedExecutor
 from tests.runtime.driving import GREEDY, PROMPT, bench_with_leases, define, generate
 from tests.runtime.harness import MODEL, VOCABULARY, Bench, expected_answer
@@ -69,28 +69,35 @@ class FaultyExecutor(ScriptedExecutor):
 
     poison = 10
 
-    def __init__(self, call: str) -> None:
-        super().__init__(MODEL, vocabulary_size=VOCABULARY, pages=64, page=4)
+    def __init__(self, call: str, ahead: bool) -> None:
+        super().__init__(MODEL, vocabulary_size=VOCABULARY, pages=64, page=4, ahead=ahead)
         self._call = call
-        self._poisoned = False
+        self._poisoned: dict[Ticket, bool] = {}
 
     def forward(self, plan: Plan) -> Ticket:
-        self._poisoned = any(self.poison in row.tokens for row in plan.rows)
-        self._fault("forward")
-        return super().forward(plan)
+        poisoned = any(self.poison in row.tokens for row in plan.rows)
+        self._fault("forward", poisoned)
+        ticket = super().forward(plan)
+        self._poisoned[ticket] = poisoned
+        return ticket
 
     def sample(self, ticket: Ticket, picks: Sequence[Pick]) -> None:
-        self._fault("sample")
+        self._fault("sample", self._poisoned[ticket])
         super().sample(ticket, picks)
 
-    def _fault(self, call: str) -> None:
-        if self._poisoned and call == self._call:
+    def result(self, ticket: Ticket) -> list[Sampled]:
+        self._fault("result", self._poisoned[ticket])
+        return super().result(ticket)
+
+    def _fault(self, call: str, poisoned: bool) -> None:
+        if poisoned and call == self._call:
             raise RuntimeError(f"the device dropped {call}")
 
 
-@pytest.mark.parametrize("call", ["forward", "sample"])
-def test_a_fault_of_the_device_fails_the_guilty_row_only(call: str) -> None:
-    bench = Bench(executor=FaultyExecutor(call))
+@pytest.mark.parametrize("ahead", [False, True])
+@pytest.mark.parametrize("call", ["forward", "sample", "result"])
+def test_a_fault_of_the_device_fails_the_guilty_row_only(call: str, ahead: bool) -> None:
+    bench = Bench(executor=FaultyExecutor(call, ahead))
     for lease in range(1, 5):
         bench.lease(lease)
         bench.send(generate(lease, lease, (lease, 10) if lease == 3 else (lease, 1), max_tokens=6,

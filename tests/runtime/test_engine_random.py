@@ -70,9 +70,10 @@ class Asked:
 class EngineMachine(RuleBasedStateMachine):
     leases = Bundle("leases")
 
-    @initialize(pages=st.integers(14, 40), step_tokens=st.integers(1, 64), max_rows=st.integers(1, 8))
-    def start(self, pages: int, step_tokens: int, max_rows: int) -> None:
-        self.bench = Bench(pages=pages, step_tokens=step_tokens, max_rows=max_rows)
+    @initialize(pages=st.integers(14, 40), step_tokens=st.integers(1, 64), max_rows=st.integers(1, 8),
+                ahead=st.booleans())
+    def start(self, pages: int, step_tokens: int, max_rows: int, ahead: bool) -> None:
+        self.bench = Bench(pages=pages, step_tokens=step_tokens, max_rows=max_rows, ahead=ahead)
         self.ids = 0
         self.asked: dict[int, Asked] = {}
         self.all: list[Lease] = []

@@ -12,7 +12,7 @@ from espalier.runtime.block_tables import BlockTables
 from espalier.runtime.forest import Forest, apart, forest, grown
 from espalier.runtime.plan import Row
 
-PAGE = 4
+PAGE, TILE = 4, 8
 
 
 def rows_of(seed: int, count: int) -> list[Row]:
@@ -54,9 +54,10 @@ def check(found: Forest, rows: Sequence[Row], least: int) -> None:
             end, number = segment.slot_begin, segment.parent
         assert end == 0
     for segment in found.segments:
-        shared = segment.row_end - segment.row_begin - 1
-        if shared:
-            assert (segment.slot_end - segment.slot_begin) * shared >= least
+        lengths = [row.q_len for row in found.rows[segment.row_begin:segment.row_end]]
+        if len(lengths) > 1:
+            saved = sum(-(-length // TILE) for length in lengths) - -(-sum(lengths) // TILE)
+            assert (segment.slot_end - segment.slot_begin) * saved >= least
             assert all(segment.slot_end <= rows[index].start
                        for index in found.order[segment.row_begin:segment.row_end])
 
@@ -64,23 +65,29 @@ def check(found: Forest, rows: Sequence[Row], least: int) -> None:
 @given(st.integers(0, 1 << 30), st.integers(1, 12), st.sampled_from((1, 9, 1 << 30)))
 def test_every_row_reads_its_own_pages_once(seed: int, count: int, least: int) -> None:
     rows, slots = rows_of(seed, count), range(100, 100 + count)
-    check(forest(rows, slots, PAGE, least), rows, least)
+    check(forest(rows, slots, PAGE, TILE, least), rows, least)
     check(apart(rows, slots), rows, least)
 
 
 @given(st.integers(0, 1 << 30), st.integers(1, 12))
 def test_rows_that_only_got_longer_keep_their_forest(seed: int, count: int) -> None:
     rows, slots = rows_of(seed, count), range(100, 100 + count)
-    before = forest(rows, slots, PAGE, 1)
+    before = forest(rows, slots, PAGE, TILE, 1)
     longer = [Row((0,), row.start + len(row.tokens), (*row.pages, 9000 + i), ()) for i, row in enumerate(rows)]
-    check(grown(before, longer, slots), longer, 1)
+    check(grown(before, longer, slots), longer, 0)
 
 
 def test_all_that_rows_share_is_one_segment() -> None:
     rows = [Row((0,), 12, (7, 8, 9, page), ()) for page in (20, 21, 22)]
-    assert [(s.slot_begin, s.slot_end, s.row_end - s.row_begin) for s in forest(rows, (0, 1, 2), PAGE, 24).segments] \
-        == [(0, 12, 3), (12, 13, 1), (12, 13, 1), (12, 13, 1)]
-    assert len(forest(rows, (0, 1, 2), PAGE, 25).segments) == 3
+    segments = forest(rows, (0, 1, 2), PAGE, TILE, 24).segments
+    assert [(segment.slot_begin, segment.slot_end, segment.row_end - segment.row_begin) for segment in segments] == [
+        (0, 12, 3), (12, 13, 1), (12, 13, 1), (12, 13, 1)]
+    assert len(forest(rows, (0, 1, 2), PAGE, TILE, 25).segments) == 3
+
+
+def test_rows_that_fill_their_tiles_share_nothing() -> None:
+    rows = [Row((0,) * 16, 12, (7, 8, 9, *own), ()) for own in (range(20, 24), range(30, 34))]
+    assert len(forest(rows, (0, 1), PAGE, TILE, 1).segments) == 2
 
 
 @given(st.lists(st.lists(st.tuples(st.integers(0, 5), st.lists(st.integers(0, 3), min_size=1, max_size=4)),
