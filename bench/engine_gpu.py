@@ -1,6 +1,6 @@
 """The engine on a GPU, Llama-3.1-8B's shape in bfloat16 with random weights: prefill, decode, a shared prefix.
 
-    python -m bench.engine_gpu [--exact] [--small] [--peer] [--commit NAME]
+    python -m bench.engine_gpu [--exact] [--small] [--peer | --sweep] [--commit NAME]
 
 The floor of decode is the bytes of the weights and of the keys and values of a step over the bandwidth measured in the
 same run; that of prefill its products over the rate measured. Peer: transformers' forward pass with its own cache.
@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import argparse
 import gc
+import itertools
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
@@ -155,6 +156,19 @@ class Measuring:
         print(f"      {speed.steps} steps of {speed.seconds * step:.2f} ms, {speed.host_s * step:.2f} outside the "
               "executor", flush=True)
 
+    def sweep(self) -> None:
+        """Steps of rows with a prefix in common and 64 tokens of their own, the prefix read once or by each row."""
+        for name, share_from in (("once", 1), ("by each", 1 << 30)):
+            driver = self.driver(share_from=share_from)
+            for length, batch in itertools.product((64, 256, 512, 1024, 2048), (2, 4, 8, 64)):
+                prefix = text(length, 1000 + length + batch, self.shape.vocab)
+                commands = [one for row in range(batch)
+                            for one in driver.ask(prefix + text(64, row, self.shape.vocab), STEPS)]
+                driver.run(commands, until_all_speak=True)
+                speed = driver.run([])
+                self.add(f"{batch} rows on {length} shared, read {name}: a step", speed.seconds / speed.steps * 1e3,
+                         unit="ms")
+
     def shared(self, driver: Driver, name: str, *, salted: bool, batch: int = 64) -> None:
         """Rows with a prefix in common and 64 tokens of their own: time to all first tokens, then decode."""
         prefix = text(SHARED, 7 + driver.ids, self.shape.vocab)
@@ -207,12 +221,17 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
     parser.add_argument("--exact", action="store_true")
     parser.add_argument("--small", action="store_true", help="a shape to try the bench with")
+    parser.add_argument("--sweep", action="store_true", help="how much a prefix must save to be read once")
     parser.add_argument("--peer", action="store_true", help="measure transformers too")
     parser.add_argument("--commit", default=None, help="where there is no checkout")
     arguments = parser.parse_args()
     limits = ceilings()
     print(f"      read {limits.read / 1e12:.2f} TB/s, matrix {limits.matrix / 1e12:.0f} TFLOP/s", flush=True)
     measuring = Measuring(SMALL if arguments.small else LLAMA_8B, arguments.exact, limits)
+    if arguments.sweep:
+        measuring.sweep()
+        save("engine_gpu_sweep", measuring.rows, torch.cuda.get_device_name(), arguments.commit)
+        return
     driver = measuring.driver()
     for length in (PROMPT, 512):
         measuring.prefill(driver, length)

@@ -136,6 +136,8 @@ class PagedExecutor:
 def _heads(model: Llama, config: EngineConfig) -> Heads:
     shape = model.config
     try:
+        if config.exact and any(size % 8 for size in (shape.width, shape.ffn, shape.heads * shape.head_dim)):
+            raise KernelError("exact products take a multiple of 8 inputs")
         return Heads(shape.heads, shape.kv_heads, shape.head_dim, config.page, model.dtype, config.exact)
     except KernelError as error:
         raise InvalidParameter(f"this model cannot run on a GPU: {error}", where="device",
