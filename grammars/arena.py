@@ -27,7 +27,7 @@ from .context import (
 from .errors import ConstraintTooLarge
 from .jit import entry, inner
 
-NODES, KEYS, SETS, FULL = 0, 1, 2, 3  # slots of `counts`
+NODES, KEYS, SETS, FULL, LONGEST = 0, 1, 2, 3, 4  # slots of `counts`
 PARENT, RETURN, REGISTER, DEPTH, USED = 0, 1, 2, 3, 4  # columns of `nodes`
 # columns of `sets`, after the parent set and the key: what closing.py remembers, and what members.py knows of the set
 STARTS, SPENT, FOUND, AMOUNT, MET, DECLARED, KIND_OF, NEXT_COST = 2, 3, 4, 5, 6, 7, 8, 9
@@ -112,6 +112,7 @@ def intern_pair(context, which, first, second):  # type: ignore[no-untyped-def]
     table[k, 1] = second
     if which == KEYS:
         table[k, 2] = table[first, 2] + 1
+        counts[LONGEST] = max(counts[LONGEST], _i8(table[k, 2]))
     else:
         for c in range(STARTS, table.shape[1]):
             table[k, c] = -1
@@ -164,7 +165,8 @@ def _rehash(context, nodes, keys, sets):  # type: ignore[no-untyped-def]
 
 class Arrays(NamedTuple):
     """nodes, pairs (the keys), sets: rows by number, their columns as named above; *_slots: hash tables of the numbers.
-    costs: by node, bytes to acceptance from there on. counts: how many there are of each, and FULL."""
+    costs: by node, bytes to acceptance from there on. counts: how many there are of each, FULL, and the bytes of
+    the longest key, at least."""
 
     nodes: Any
     costs: Any
@@ -182,7 +184,7 @@ class Arena:
     def __init__(self, context: Context, limit: int, first: int = 1 << 10) -> None:
         self._context = context
         self._limit = limit
-        counts = np.array([1, 2, 1, 0], np.int64)  # key 1 is the empty key
+        counts = np.array([1, 2, 1, 0, 0], np.int64)  # key 1 is the empty key
         self._put(_arrays(min(first, limit), counts))
         self.arrays.pairs[1] = (0, 0, 0)
 

@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import threading
-from collections import OrderedDict
 from typing import Any
 
-import msgspec
 import numpy as np
 
 from .configuration import UNFORCED, Configuration, Explorer, Limits, Plan
@@ -14,29 +12,16 @@ from .distance import compile_tables
 from .effort import collector_paused
 from .errors import BudgetTooSmall, InvalidConstraint
 from .explain import place
+from .finished import FAR_LOOKED, FRESH, GROWS, MARKED_HERE, Finished, Mask
 from .forcing import forced_tokens
 from .gaps import GAP, has_gaps
 from .ir import Grammar
 from .matcher import Matcher
 from .rows import MaskTable, Row
-from .signature import plateau
-from .tables import COUNTER, DISTINCT, KIND, MEMBERS, RULE, WIDEST, Layout
+from .tables import DISTINCT, KIND, MEMBERS, RULE, WIDEST, Layout
 from .vocabulary import Vocabulary
-from .walker import Walked
 
-_FINISHED = 1 << 14  # masks remembered by what they depend on
 _CONTEXT = 8  # ids before a forced text that its tokens may depend on
-
-
-class _Mask(msgspec.Struct):
-    """A finished mask. growth: how much U can grow by one of its tokens; marked: tokens to test by free keys; less: its
-    row without some of these, by their ids."""
-
-    row: Row
-    growth: int
-    looked: int
-    marked: Any
-    less: dict[bytes, Row] = {}
 
 
 class CompiledGrammar:
@@ -60,11 +45,9 @@ class CompiledGrammar:
         self._gaps = bool(vocabulary.wide) and has_gaps(self.tables)
         distinct = self.tables.rules[self.tables.states[self._layout.offsets, KIND] >= DISTINCT]
         self._widest = int(distinct[:, WIDEST].max(initial=0))
-        self._counts = bool((self.tables.states[:, KIND] == COUNTER).any())
         self._unordered = bool((self.tables.states[:, KIND] == MEMBERS).any())
         self._lock = threading.RLock()
-        self._depths: dict[bytes, tuple[int, ...]] = {}  # frames that walks of such configurations looked into
-        self._masks: OrderedDict[bytes, _Mask] = OrderedDict()
+        self._finished = Finished(self.tables, vocabulary)
         self._singles: dict[int, Row] = {}
         self._stops: Row | None = None
         self._explorer = self._explore()
@@ -96,9 +79,6 @@ class CompiledGrammar:
             if self._gaps:
                 return self._limited_row(explorer, configuration, GAP if budget is None else min(budget, GAP))
             if configuration.row is None or configuration.row.index < 0:
-                register = self._plateau(configuration)
-                if register is not None:
-                    return self._row_of(explorer, configuration, register, budget)
                 configuration.row = self._plain_row(explorer, configuration)
             else:
                 self.table.pin(configuration.row)
@@ -108,24 +88,12 @@ class CompiledGrammar:
             self.table.unpin(configuration.row)
             return limited
 
-    def _plateau(self, configuration: Configuration) -> int | None:
-        """The register of one thread whose masks are those of this configuration, where it is another."""
-        if not self._counts or configuration.count > 1:
-            return None
-        return plateau(self.tables, self.vocabulary.longest, *configuration.first)
-
-    def _row_of(self, explorer: Explorer, configuration: Configuration, register: int, budget: int | None) -> Row:
-        """What `row` does, for a configuration whose masks are those of the one with this register."""
-        known = explorer.stand_in(configuration, register)
-        row = self.row(explorer, known, budget)
-        configuration.row, configuration.safe = known.row, known.safe
-        return row
-
     def _plain_row(self, explorer: Explorer, configuration: Configuration) -> Row:
         """The grammatical row: the shared mask, less the tokens that written keys forbid. Pinned."""
         mask = self._mask(explorer, configuration)
-        configuration.safe = configuration.distance + mask.growth + self._reserve(explorer, configuration, mask) + 1
-        struck, unsure = explorer.judge(configuration, mask.marked)
+        answer = self._finished.answer
+        configuration.safe = configuration.distance + answer[GROWS] + self._reserve(explorer, configuration) + 1
+        struck, unsure = explorer.verdicts(configuration, self._finished)
         if not len(struck) and not len(unsure):
             return mask.row
         name = struck.tobytes()
@@ -139,50 +107,36 @@ class CompiledGrammar:
         self.table.unpin(mask.row)
         return row
 
-    def _less(self, explorer: Explorer, configuration: Configuration, mask: _Mask, struck: Any, unsure: Any) -> Row:
+    def _mask(self, explorer: Explorer, configuration: Configuration) -> Mask:
+        """The finished mask of a configuration, its row pinned: found by what it depends on, or walked. Its room tells
+        of it."""
+        finished = self._finished
+        number = explorer.look(configuration, finished)
+        mask = finished.masks.get(number)
+        if mask is not None and mask.row.index >= 0 and not finished.answer[FRESH]:
+            self.table.pin(mask.row)
+            return mask
+        if not finished.answer[FRESH]:
+            number = explorer.find(configuration, finished)
+        words = explorer.words
+        if configuration.distance == 0:
+            words |= self.vocabulary.stop_words
+        mask = finished.masks[number] = Mask(self.table.add(words))
+        return mask
+
+    def _less(self, explorer: Explorer, configuration: Configuration, mask: Mask, struck: Any, unsure: Any) -> Row:
         """The row of a mask without the tokens `struck`, and without those of `unsure` that cannot be read."""
-        words = self.table.array[mask.row.index].view(np.uint32).copy()
-        np.bitwise_and.at(words, struck >> 5, ~(np.uint32(1) << (struck & 31).astype(np.uint32)))
+        words = explorer.without(self.table.array[mask.row.index].view(np.uint32), struck)
         explorer.strike(configuration, words, unsure)
         return self.table.add(words)
 
-    def _reserve(self, explorer: Explorer, configuration: Configuration, mask: _Mask) -> int:
+    def _reserve(self, explorer: Explorer, configuration: Configuration) -> int:
         """How much more than the mask's growth U can grow because of free keys, at most."""
-        if not configuration.used and not len(mask.marked):
+        answer = self._finished.answer
+        if not configuration.used and not answer[MARKED_HERE]:
             return 0
-        return (mask.looked + 1) * (2 * self._widest + self.vocabulary.longest + 2 + explorer.longest_key())
-
-    def _mask(self, explorer: Explorer, configuration: Configuration) -> _Mask:
-        """The finished mask of a configuration, its row pinned: found by what it depends on, or walked. A mask of one
-        thread that looks at nothing below it is kept by what every mask depends on."""
-        near, nearest = explorer.sign(configuration)
-        depths, alone = self._depths.get(near, ()), configuration.count == 1
-        for key in (near, *(explorer.sign(configuration, looked)[0] for looked in depths)):
-            mask = self._masks.get(key)
-            if mask is not None and mask.row.index >= 0:
-                self._masks.move_to_end(key)
-                self.table.pin(mask.row)
-                return mask
-        walked = explorer.walk(configuration)
-        key = near if alone and walked.looked == 0 else explorer.sign(configuration, walked.looked)[0]
-        mask = self._masks[key] = self._finish(configuration, walked, nearest)
-        if key is not near and walked.looked not in depths:
-            self._depths[near] = (*depths, walked.looked)
-        self._forget()
-        return mask
-
-    def _forget(self) -> None:
-        if len(self._masks) > _FINISHED:
-            self._masks.popitem(last=False)
-        if len(self._depths) > _FINISHED:
-            self._depths.clear()
-
-    def _finish(self, configuration: Configuration, walked: Walked, nearest: int) -> _Mask:
-        words = walked.words
-        if configuration.distance == 0:
-            words |= self.vocabulary.stop_words
-        growth = max(walked.worst - nearest, 0)
-        return _Mask(self.table.add(words), growth, walked.looked, walked.marked)
+        each = 2 * self._widest + self.vocabulary.longest + 2 + explorer.longest_key()
+        return int(answer[FAR_LOOKED] + 1) * each
 
     def _limited_row(self, explorer: Explorer, configuration: Configuration, budget: int) -> Row:
         """The row when the budget is near: only successors that can still close in what is left after one token."""
@@ -193,10 +147,9 @@ class CompiledGrammar:
             self.table.pin(row)
             return row
         exact = configuration.used or self._unordered
-        walked = explorer.walk(configuration, budget - 1, exact=exact)
-        words = walked.words
+        marked, words = explorer.walk(configuration, budget - 1, exact=exact), explorer.words
         if not exact:
-            explorer.strike(configuration, words, walked.marked, budget - 1)
+            explorer.strike(configuration, words, marked, budget - 1)
         if configuration.distance == 0:
             words |= self.vocabulary.stop_words
         row = configuration.limited[budget] = self.table.add(words)

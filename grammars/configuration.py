@@ -3,31 +3,29 @@
 from __future__ import annotations
 
 import struct
-import sys
 import threading
 from typing import Any
 
 import msgspec
 import numpy as np
 
-from .accepting import DISTANCE, SETS_FULL, THREADS, TOO_MANY, USED, Met, accept, intern
-from .arena import KEYS
+from .accepting import DISTANCE, SETS_FULL, THREADS, TOO_MANY, Met, accept, intern
+from .accepting import USED as HOLDS_KEYS
+from .arena import LONGEST
 from .errors import ConstraintTooLarge
+from .finished import STRUCK, UNSURE, Finished
 from .gaps import GAP
-from .masking import strike
+from .looking import ENDS, USED, keep, look, without
+from .masking import NO_LIMIT, strike
 from .rows import Row
-from .signature import FLAGS, NEAREST, sign
 from .space import Space
 from .suspects import Suspects
 from .tables import Tables
-from .verdicts import judge
 from .vocabulary import Vocabulary
-from .walk import ARENA_FULL, CROSSED, distance, next_bytes, only_text, settle
-from .walker import NO_LIMIT, UNMARKED, Walked, Walker
+from .walk import ARENA_FULL, CROSSED, MARKED, distance, next_bytes, only_text, settle
+from .walker import UNMARKED, Walker
 
 _NO_TOKENS = np.zeros(0, np.int32)
-_FIRST_SIGNED = 1 << 10
-_LOW = (1 << 32) - 1
 _ONE = struct.Struct("5i")
 _THREAD = _ONE.size
 _FORCED_BYTES = 4096  # the longest forced text found in one go
@@ -72,13 +70,9 @@ class Configuration(msgspec.Struct, eq=False):
         return np.frombuffer(self.key, np.int32).reshape(-1, 5)
 
     @property
-    def first_state(self) -> int:
-        return int.from_bytes(self.key[:4], sys.byteorder)
-
-    @property
-    def first(self) -> tuple[int, int]:
-        """State and register of the first thread."""
-        return int.from_bytes(self.key[:4], sys.byteorder), int.from_bytes(self.key[4:8], sys.byteorder)
+    def flags(self) -> int:
+        """As looking.look takes them."""
+        return (ENDS if self.distance == 0 else 0) | (USED if self.used else 0)
 
     @property
     def count(self) -> int:
@@ -121,9 +115,6 @@ class Explorer:
         self._met = Met(self._space.context, limits.threads)
         self._known: list[Configuration] = []  # the one of number n is known[n - 1]
         self._suspects = Suspects(tables, vocabulary)
-        self._signed = np.zeros(_FIRST_SIGNED, np.int64)
-        self._struck, self._unsure = _lists(_FIRST_SIGNED)
-        self._keys = self._longest = 0  # free keys looked at, bytes of the longest
         self.start = self._of(_ONE.pack(start, 0, 0, 0, 0), None)
 
     @property
@@ -136,27 +127,36 @@ class Explorer:
         """int32 [n, 5]: the stack nodes (arena.py names the columns)."""
         return self._space.arena.arrays.nodes
 
-    def sign(self, configuration: Configuration, looked: int = -1) -> tuple[bytes, int]:
-        """(what a mask of the configuration depends on when a walk looks into so many frames below it, -1: what every
-        mask does; U, free keys aside)."""
-        with self._lock:
-            while True:
-                self._space.load_key(configuration.key)
-                signed = self._signed
-                length = int(sign(self._address, configuration.count, int(configuration.distance == 0), looked,
-                                  self._vocabulary.longest, signed))
-                if length > 0:
-                    return signed[FLAGS: length].tobytes(), int(signed[NEAREST])
-                self._signed = np.zeros(4 * len(signed), np.int64)
-
     def longest_key(self) -> int:
         """Bytes of the longest free key written so far, at least."""
-        arena = self._space.arena.arrays
-        count = int(arena.counts[KEYS])
-        if count > self._keys:
-            self._longest = max(self._longest, int(arena.pairs[self._keys: count, 2].max()))
-            self._keys = count
-        return self._longest
+        return int(self._space.arena.arrays.counts[LONGEST])
+
+    def look(self, configuration: Configuration, finished: Finished) -> int:
+        """What looking.look does: the mask's number, 0 for none."""
+        with self._lock:
+            while True:
+                found = look(self._address, finished.address, self._number(configuration), configuration.flags)
+                if found >= 0:
+                    return int(found)
+                finished.grow()
+
+    def find(self, configuration: Configuration, finished: Finished) -> int:
+        """Walks the configuration and keeps its mask, whose number is returned. Its bits: `words`."""
+        with self._lock:
+            self._walker.walk(configuration)
+            while True:
+                found = keep(self._address, finished.address, self._number(configuration), configuration.flags)
+                if found >= 0:
+                    return int(found)
+                finished.grow(int(self._space.room.report[MARKED]))
+
+    @property
+    def words(self) -> Any:
+        """uint32 [words]: the bits of what was walked last. Good until the next walk."""
+        return self._space.room.words
+
+    def _number(self, configuration: Configuration) -> int:
+        return configuration.number or self._of(configuration.key, configuration).number
 
     def advance(self, configuration: Configuration, token: int) -> Configuration | None:
         """Where a text token leads, None when it cannot be read. Remembered.
@@ -164,7 +164,7 @@ class Explorer:
         Raises ConstraintTooLarge when a budget is passed.
         """
         with self._lock:
-            number = configuration.number or self._of(configuration.key, configuration).number
+            number = self._number(configuration)
             found = accept(self._address, number, token)
             while found < 0:
                 self._make_room(found)
@@ -174,7 +174,7 @@ class Explorer:
                 told = self._met.told
                 space = self._space
                 key = space.lone.tobytes() if told[THREADS] == 1 else bytes(space.view[: told[THREADS] * _THREAD])
-                known.append(Configuration(found, key, told[DISTANCE], told[USED] == 1))
+                known.append(Configuration(found, key, told[DISTANCE], told[HOLDS_KEYS] == 1))
             successor = known[found - 1] if found else None
             if successor is not None and self._gaps and successor.distance >= GAP:
                 successor = None  # in the middle of a token
@@ -215,15 +215,12 @@ class Explorer:
         else:
             self._space.make_room(full=trouble == ARENA_FULL)
 
-    def stand_in(self, configuration: Configuration, register: int) -> Configuration:
-        """The configuration of one thread with a register of equal distances in place of its own."""
-        state, _, *rest = _ONE.unpack(configuration.key)
-        return self._of(_ONE.pack(state, register, *rest), configuration)
-
-    def walk(self, configuration: Configuration, limit: int = NO_LIMIT, *, exact: bool = False) -> Walked:
-        """What Walker.walk does."""
+    def walk(self, configuration: Configuration, limit: int, *, exact: bool) -> Any:
+        """What Walker.walk does; returns the tokens marked, int32 [n, 2]."""
         with self._lock:
-            return self._walker.walk(configuration, limit, exact=exact)
+            self._walker.walk(configuration, limit, exact=exact)
+            room = self._space.room
+            return room.marked[: room.report[MARKED]].copy()
 
     def any_token(self, threads: Any, begin: int, end: int) -> bool:
         """Whether some token in the trie nodes [begin, end) can be read from `threads`."""
@@ -232,22 +229,23 @@ class Explorer:
         with self._lock:
             return self._walker.any_token(threads, begin, end)
 
-    def judge(self, configuration: Configuration, marked: Any) -> tuple[Any, Any]:
-        """(ids of marked tokens that the free keys written forbid, marked tokens that only `strike` can judge)."""
-        if not len(marked):
+    def verdicts(self, configuration: Configuration, finished: Finished) -> tuple[Any, Any]:
+        """Of the mask found or kept last: (ids of marked tokens that the free keys written forbid, marked tokens that
+        only `strike` can judge)."""
+        gone, unsure = finished.answer[STRUCK], finished.answer[UNSURE]
+        if not gone and not unsure:
             return _NO_TOKENS, UNMARKED
-        least = 1 if configuration.used else 2  # a token that ends the first key of its object is fine
+        room = self._space.room
+        struck, left = room.struck[:gone].copy(), room.unsure[:unsure].copy()
+        if unsure and configuration.used:
+            left = self._suspects.among(left, configuration.threads, self._space.arena.arrays)
+        return struck, left
+
+    def without(self, row: Any, struck: Any) -> Any:
+        """A row, uint32 [words], less the tokens `struck`; good until the next walk."""
         with self._lock:
-            if len(marked) > len(self._struck):
-                self._struck, self._unsure = _lists(2 * len(marked))
-            count = self._space.load_key(configuration.key)
-            found = int(judge(self._address, count, least, marked, self._struck, self._unsure))
-            if found == 0:
-                return _NO_TOKENS, UNMARKED
-            struck, unsure = self._struck[: found & _LOW].copy(), self._unsure[: found >> 32].copy()
-        if len(unsure) and configuration.used:
-            unsure = self._suspects.among(unsure, configuration.threads, self._space.arena.arrays)
-        return struck, unsure
+            without(self._address, row, struck)
+            return self.words
 
     def strike(self, configuration: Configuration, words: Any, marked: Any, limit: int = NO_LIMIT) -> int:
         """Clears the bits of marked tokens that the keys written forbid or that leave U > limit; returns how many."""
@@ -291,7 +289,3 @@ class Explorer:
         threads = self._space.room.threads[:count].copy()
         return Forced(text[:length].tobytes(), threads, bool(self.following(threads)))
 
-
-def _lists(size: int) -> tuple[Any, Any]:
-    """Room for the ids of tokens, and for marked tokens."""
-    return np.empty(size, np.int32), np.empty((size, 2), np.int32)

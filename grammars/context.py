@@ -27,6 +27,7 @@ _WIDTH = 3  # numbers an array takes: its address and up to two lengths
 
 _u1, _u4, _u11, _u44 = types.uint8[::1], types.uint32[::1], types.uint8[:, ::1], types.uint32[:, ::1]
 _i4, _i44, _i8s, _u2 = types.int32[::1], types.int32[:, ::1], types.int64[::1], types.uint16[::1]
+_i88 = types.int64[:, ::1]
 
 
 def _accessor(kind: Any, columns: int, at: int) -> Any:
@@ -115,8 +116,15 @@ marked_of, offsets_of, crossed_of = ROOM.array(_i44, 2), ROOM.array(_i8s), ROOM.
 stretches_of, kinds_of, known_of = ROOM.array(_i44, 4), ROOM.array(_u11, 256), ROOM.array(_i44, 4)  # stretches.py
 dead_of, levels_of = ROOM.array(_u11, 256), ROOM.array(_i44, 4)  # levels.py
 
+struck_of, unsure_of = ROOM.array(_i4), ROOM.array(_i44, 2)  # verdicts.py
+
 MET = Part(ROOM.end)  # accepting.py
 spans_of, met_of, met_slots_of, told_of = MET.array(_i44, 2), MET.array(_i44, 5), MET.array(_i4), MET.array(_i8s)
+
+# Of the masks of a grammar (finished.py), in a list of its own, for its explorers share them.
+FINISHED = Part()
+kept_of, signed_of, kept_slots_of = FINISHED.array(_i88, 7), FINISHED.array(_i8s), FINISHED.array(_i4)
+marks_of, answer_of, weights_of = FINISHED.array(_i44, 2), FINISHED.array(_i8s), FINISHED.array(_i8s)
 
 # Of a body (bodies.py), in an array of its own: then come the tries of its tails.
 BODY = Part()

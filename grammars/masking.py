@@ -40,9 +40,10 @@ from .stretches import ELSEWHERE, END, LEAST, SLOTS, allow
 from .tables import BASE, COUNT_LOOP, COUNTER, FAR, HIGH, KIND, LOOP, LOW, NO_LOOP, PLATEAU, RULE, TIGHT
 from .tables import PLAIN as FREE
 from .trie import DEEP, PLAIN, SIZE, TOKEN, WHAT
-from .walk import CROSSED, NODE, OPEN, REG, STATE, WORST, glide, keep, near, nearest, step
+from .walk import ALLOWED, CROSSED, NODE, OPEN, REG, STATE, WORST, glide, keep, near, nearest, step
 
 WORDS, ROW, LOCAL = 0, 1, 2  # where a walk leaves its bits
+NO_LIMIT = FAR << 10
 
 _i8, _u1, _i44, _i8s = types.int64, types.uint8[::1], types.int32[:, ::1], types.int64[::1]
 _u4, _i4 = types.uint32[::1], types.int32[::1]
@@ -117,11 +118,13 @@ def walk(context, trie, count, begin, end, limit, exact, first_only, into):  # t
     The nodes are siblings with all that is below them, and the threads stand before them. limit: the largest U that a
     successor may have. exact: heed the free keys written. first_only: stop at one. into: WORDS, ROW or LOCAL of the
     room. The room's marked[i] = (token, moves that only an exact test can judge); several walks may share a report. By
-    depth: offsets, crossed: the threads above it and such moves. Returns trie nodes visited, -1 in trouble.
+    depth: offsets, crossed: the threads above it and such moves. Returns trie nodes visited, -1 in trouble and past
+    report[ALLOWED] of them.
     """
     words, report, nodes = words_of(context), report_of(context), trie_nodes_of(trie)
     if into != WORDS:
         words = row_of(context) if into == ROW else local_of(context)
+    allowed = report[ALLOWED] if report[ALLOWED] > 0 else _i8(NO_LIMIT)
     offsets, crossed, stretches = offsets_of(context), crossed_of(context), stretches_of(context)
     offsets[0], offsets[1], crossed[0] = 0, count, 0
     stretches[stretches.shape[0] - 1, END], known_of(context)[SLOTS, 0] = 0, SLOTS if first_only == 1 else 0
@@ -137,6 +140,8 @@ def walk(context, trie, count, begin, end, limit, exact, first_only, into):  # t
         d, byte = _i8((nodes[i, WHAT] >> DEEP) - above), _i8(nodes[i, WHAT] & (PLAIN - 1))
         put_offsets(context, level, d)
         visited += 1
+        if visited > allowed:
+            return _i8(-1)
         low, high = offsets[d - 1], offsets[d]
         if high - low == 1 and nodes[i, WHAT] & PLAIN and first_only == 0 and _loops(context, low, exact):
             _loop(context, trie, low, i, limit, crossed[d - 1], words)

@@ -32,6 +32,8 @@ class Room(NamedTuple):
     known: Any
     dead: Any
     levels: Any
+    struck: Any
+    unsure: Any
 
 
 def room_for(vocabulary: Vocabulary, threads: int) -> Room:
@@ -43,7 +45,8 @@ def room_for(vocabulary: Vocabulary, threads: int) -> Room:
                 marked=np.empty((vocabulary.size, 2), np.int32), offsets=offsets, crossed=crossed,
                 stretches=np.zeros((vocabulary.longest + 2, 4), np.int32), kinds=np.zeros((SLOTS, 256), np.uint8),
                 known=np.zeros((SLOTS + 1, 4), np.int32), dead=np.zeros((LISTED, 256), np.uint8),
-                levels=np.zeros((vocabulary.longest + 3, 4), np.int32))
+                levels=np.zeros((vocabulary.longest + 3, 4), np.int32),
+                struck=np.empty(vocabulary.size, np.int32), unsure=np.empty((vocabulary.size, 2), np.int32))
 
 
 def widened(room: Room, threads: int) -> Room:

@@ -15,16 +15,19 @@ from .context import (
     classes_of,
     edges_of,
     go_of,
+    marks_of,
     pair_slots_of,
     pairs_of,
     rules_of,
     starts_of,
     states_of,
+    struck_of,
     text_of,
     threads_of,
+    unsure_of,
 )
 from .ir import CLOSE_KEY, KEY, NOTHING, OPEN_KEY
-from .jit import entry, inner
+from .jit import inner, shared
 from .key_text import PENDING
 from .member_keys import INSIDE
 from .members import LAX, doubtful, within, wrote
@@ -53,7 +56,7 @@ from .walk import OPEN, REG, STATE
 DEAD, KEPT, STRUCK, UNSURE = 0, 1, 2, 3
 _NEW = -1  # a key that no key written begins with
 
-_i8, _i4, _i44 = types.int64, types.int32[::1], types.int32[:, ::1]
+_i8 = types.int64
 
 
 @inner(types.boolean(CONTEXT_TYPE, _i8, _i8))
@@ -141,36 +144,37 @@ def _is_new(context):  # type: ignore[no-untyped-def]
             and not begins_used(context, _i8(keys), _i8(key)))
 
 
-@entry(_i8(CONTEXT_TYPE, _i8, _i8, _i44, _i4, _i44))
-def judge(context, count, least, marked, struck, unsure):  # type: ignore[no-untyped-def]
-    """Of the marked tokens, which the room's threads[:count] can read when no key was written, those that are struck
-    and those that are unsure: returns how many (the latter from bit 32 on).
+@shared(_i8(CONTEXT_TYPE, CONTEXT_TYPE, _i8, _i8, _i8, _i8))
+def judge(context, finished, count, least, begin, end):  # type: ignore[no-untyped-def]
+    """Of the tokens marks[begin:end] of a finished mask, which the room's threads[:count] can read when no key was
+    written, those that are struck and those that are unsure: returns how many (the latter from bit 32 on).
 
-    marked[m]: a token, and how many of its moves depend on the keys written; with less than `least` it is kept.
-    struck: ids. unsure: of these the same as of marked.
+    marks[m]: a token, and how many of its moves depend on the keys written; with less than `least` it is kept.
+    The room's struck: ids. unsure: of these the same as of marks.
     """
-    threads, simple, gone, open_ones = threads_of(context), True, 0, 0
+    threads, marks, simple, gone, open_ones = threads_of(context), marks_of(finished), True, 0, 0
+    struck, unsure = struck_of(context), unsure_of(context)
     for at in range(count):
         simple = simple and threads[at, REG] < LAX and _simple(context, _i8(threads[at, STATE]), _i8(threads[at, OPEN]))
     if simple and count == 1 and _is_new(context):
         least = max(least, _i8(2))
-    for m in range(marked.shape[0]):
-        if marked[m, 1] < least:
+    for m in range(begin, end):
+        if marks[m, 1] < least:
             continue
         verdict = _i8(DEAD if simple else UNSURE)
         for at in range(count if simple else 0):
             if (at > 0 and threads[at, STATE] == threads[at - 1, STATE] and threads[at, REG] == threads[at - 1, REG]
                     and threads[at, OPEN] == threads[at - 1, OPEN]):
                 continue
-            found = _verdict(context, _i8(at), _i8(marked[m, 0]), _i8(marked[m, 1] if count == 1 else -1))
+            found = _verdict(context, _i8(at), _i8(marks[m, 0]), _i8(marks[m, 1] if count == 1 else -1))
             if found != DEAD:
                 verdict = found if verdict in (DEAD, found) else _i8(UNSURE)
             if verdict == UNSURE:
                 break
         if verdict == STRUCK:
-            struck[gone] = marked[m, 0]
+            struck[gone] = marks[m, 0]
             gone += 1
         elif verdict != KEPT:
-            unsure[open_ones, 0], unsure[open_ones, 1] = marked[m, 0], marked[m, 1]
+            unsure[open_ones, 0], unsure[open_ones, 1] = marks[m, 0], marks[m, 1]
             open_ones += 1
     return _i8(gone) | _i8(open_ones) << 32

@@ -72,9 +72,9 @@ from .tables import (
 
 STATE, REG, NODE, OPEN, ORIGIN = 0, 1, 2, 3, 4  # columns of a thread
 # slots of `report`: of steps, moves that only an exact test can judge and frames of the first stack looked into; of
-# walks (masking.py), the largest U seen and how many tokens are marked
-CROSSED, LOOKED, WORST, MARKED = 0, 1, 2, 3
-REPORT = 4
+# walks (masking.py), the largest U seen, how many tokens are marked, and the nodes after which to give up (0: none)
+CROSSED, LOOKED, WORST, MARKED, ALLOWED = 0, 1, 2, 3, 4
+REPORT = 5
 CROWDED, ARENA_FULL = -1, -2  # kinds of trouble, as entries tell them
 QUEUE = 512  # frames that one thread may enter or leave for one byte
 

@@ -4,35 +4,25 @@ from __future__ import annotations
 
 import struct
 from functools import partial
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from .arena import DEPTH, PARENT, RETURN
 from .bodies import DEEPEST, Bodies, Body
 from .composing import read_body, read_threads
+from .masking import NO_LIMIT
 from .slicing import SlicedWalk
 from .space import Space
-from .tables import DISTINCT, FAR, FINAL, KIND, Tables
+from .tables import DISTINCT, FINAL, KIND, Tables
 from .vocabulary import Vocabulary
-from .walk import LOOKED, MARKED, NODE, OPEN, STATE, WORST
+from .walk import LOOKED, MARKED, NODE, OPEN, STATE
 
 if TYPE_CHECKING:
     from .configuration import Configuration
 
-NO_LIMIT = FAR << 10
 UNMARKED = np.zeros((0, 2), np.int32)
 _ONE = struct.Struct("5i")
-
-
-class Walked(NamedTuple):
-    """What a walk found. words: uint32 [words]; worst: the largest U of a successor; looked: frames of the stack it
-    looked into; marked: int32 [n, 2], tokens and how many of their moves depend on the free keys written."""
-
-    words: Any
-    worst: int
-    looked: int
-    marked: Any
 
 
 class Walker:
@@ -46,45 +36,51 @@ class Walker:
         distinct = bool((tables.states[:, KIND] >= DISTINCT).any())
         self._sliced = None if distinct else SlicedWalk(space.context, vocabulary)
 
-    def walk(self, configuration: Configuration, limit: int = NO_LIMIT, *, exact: bool = False) -> Walked:
+    def walk(self, configuration: Configuration, limit: int = NO_LIMIT, *, exact: bool = False) -> None:
         """The mask of a configuration over successors with U <= limit. exact: free keys written are heeded; without it
         the walk is of the configuration as if there were none, and the tokens that need a test are marked.
 
-        worst: for several threads, of the tokens of each by itself. The words are room: good until the next walk.
+        The room's words: its bits. report: the largest U of a successor (of several threads, of the tokens of each by
+        itself), the frames of the stack looked into, and how many of `marked` are tokens, with how many of their moves
+        depend on the free keys written. Good until the next walk.
         """
         if configuration.count > 1:
-            return self._walk_several(configuration, limit, exact)
+            self._walk_several(configuration, limit, exact)
+            return
         state, _, node, _, _ = _ONE.unpack(configuration.key)
         body = self._bodies.of(state, partial(self._frames, node), exact)
         if body is None and self._sliced is not None:
             plain = _plain_threads(configuration, exact)
             if self._bodies.heavy(plain, self._below(plain)):
-                return self._walk_slices(self._sliced, plain, limit, exact)
+                self._walk_slices(self._sliced, plain, limit, exact)
+                return
         self._space.settled(lambda: self._read_one(configuration.key, body, limit, int(exact)))
-        return self._walked()
 
-    def _walked(self) -> Walked:
-        room, report = self._space.room, self._space.room.report
-        marked = room.marked[: report[MARKED]].copy() if report[MARKED] else UNMARKED
-        return Walked(room.words, int(report[WORST]), int(report[LOOKED]), marked)
-
-    def _walk_several(self, configuration: Configuration, limit: int, exact: bool) -> Walked:
+    def _walk_several(self, configuration: Configuration, limit: int, exact: bool) -> None:
         """Of threads that differ only in frames that no walk looks into, the one nearest to its end stands for all."""
         threads, depth = _plain_threads(configuration, exact), 0
         while True:
             chosen = self._representatives(threads, depth)
-            walked = self._walk_each(chosen, limit, exact)
-            if walked.looked <= depth or len(chosen) == len(threads):
-                return walked._replace(marked=_once(walked.marked)) if len(walked.marked) else walked
-            depth = walked.looked
+            self._walk_each(chosen, limit, exact)
+            looked = int(self._space.room.report[LOOKED])
+            if looked <= depth or len(chosen) == len(threads):
+                return self._mark_once()
+            depth = looked
 
-    def _walk_each(self, threads: Any, limit: int, exact: bool) -> Walked:
+    def _mark_once(self) -> None:
+        """Leaves each marked token once, with the most of its moves."""
+        room, amount = self._space.room, int(self._space.room.report[MARKED])
+        if amount:
+            marked = _once(room.marked[:amount])
+            room.marked[: len(marked)], room.report[MARKED] = marked, len(marked)
+
+    def _walk_each(self, threads: Any, limit: int, exact: bool) -> None:
         bodies = [self._bodies.of(state, partial(self._frames, node), exact)
                   for state, node in threads[:, [STATE, NODE]].tolist()]
         if self._sliced is not None and not any(bodies) and self._bodies.heavy(threads, self._below(threads)):
-            return self._walk_slices(self._sliced, threads, limit, exact)
+            self._walk_slices(self._sliced, threads, limit, exact)
+            return
         self._space.settled(lambda: self._read(threads, bodies, limit, int(exact)))
-        return self._walked()
 
     def _below(self, threads: Any) -> list[int]:
         """The state in the frame below each, -1 for none."""
@@ -146,11 +142,10 @@ class Walker:
         count = space.load(threads if len(rest) == len(threads) else threads[np.array(rest)])
         return int(read_threads(space.address, count, 0, self._nodes, limit, exact, 0, fresh))
 
-    def _walk_slices(self, sliced: SlicedWalk, threads: Any, limit: int, exact: bool) -> Walked:
+    def _walk_slices(self, sliced: SlicedWalk, threads: Any, limit: int, exact: bool) -> None:
         mark = self._space.arena.mark()
         self._space.retried(mark, lambda: sliced.run(self._space.room, threads, limit, int(exact)))
         self._space.arena.undo_to(mark)
-        return self._walked()
 
     def any_token(self, threads: Any, begin: int, end: int) -> bool:
         """Whether some token in the trie nodes [begin, end) can be read from `threads`."""

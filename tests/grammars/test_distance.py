@@ -176,7 +176,7 @@ def test_a_large_maximum_does_not_cost_a_mask_for_every_length():
     for written in range(5000):
         assert (5 in allowed(compiled, matcher)) == (written <= 4996)
         matcher.accept(0)
-    assert len(compiled._masks) <= 8
+    assert len(compiled._finished.masks) <= 8
 
 
 def test_a_property_that_can_no_longer_come_is_not_begun():

@@ -220,7 +220,7 @@ def test_masks_are_walked_once_for_all_depths():
         matcher.accept(ord("["))
         rows.add(matcher.row(None))
     assert len(rows) == 1
-    assert len(compiled._masks) <= 2
+    assert len(compiled._finished.masks) <= 2
 
 
 def test_passing_the_stack_budget_fails_one_request_only():

@@ -1,0 +1,150 @@
+"""The finished masks of a grammar, found by what they depend on (signature.py): a hash table that compiled code reads.
+
+A *kept* row stands for a signature. A walk tells how far it looked below a configuration, so a mask is kept by that
+much of it; what every mask depends on, the *near* signature, has a row too, which tells how far such walks looked. A
+mask of one thread that looks at nothing below is kept there.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import msgspec
+import numpy as np
+from numba import types
+
+from .context import (
+    CONTEXT_TYPE,
+    FINISHED,
+    Context,
+    answer_of,
+    kept_of,
+    kept_slots_of,
+    signed_of,
+)
+from .jit import entry, inner
+from .rows import Row
+from .signature import longest_signature, sign
+from .tables import Tables
+from .vocabulary import Vocabulary
+
+# columns of `kept`: where the signature lies in `signed`; how far walks looked, as bits; of the mask, how far its walk
+# looked, how much U can grow by one of its tokens (-1: there is no mask), and where its marks lie
+BEGIN, END, DEPTHS, DEPTH, GROWTH, MARKS, MARKS_END = 0, 1, 2, 3, 4, 5, 6
+# slots of `answer`: the ends of what is kept, the longest token, the nodes from which on a walk is not light
+# (looking.py); of the mask at hand, the same as in `kept`, how many of its marked tokens are struck and unsure, and
+# whether it was walked just now
+KEPT, SIGNED, MARKED_ALL, REACH, WORTH, FAR_LOOKED, GROWS, MARKED_HERE, STRUCK, UNSURE, FRESH = range(11)
+NO_ROOM = -1
+_MOST, _MOST_MARKS = 1 << 14, 1 << 20  # signatures, and marks: where there are more, all are forgotten
+
+_i8 = types.int64
+
+
+@inner(_i8(CONTEXT_TYPE, _i8, _i8))
+def _hash(finished, begin, end):  # type: ignore[no-untyped-def]
+    signed, h = signed_of(finished), _i8(end - begin)
+    for k in range(begin, end):
+        h = ((h ^ signed[k]) * 0x9E3779B1) & 0x7FFFFFFFFFFF
+        h ^= h >> 17
+    return h
+
+
+@inner(_i8(CONTEXT_TYPE, CONTEXT_TYPE, _i8, _i8, _i8, _i8))
+def find_kept(context, finished, count, ends, looked, make):  # type: ignore[no-untyped-def]
+    """The row of the signature of the room's threads[:count] to that depth, 0 where there is none unless it is to be
+    made; NO_ROOM."""
+    kept, signed, slots, answer = kept_of(finished), signed_of(finished), kept_slots_of(finished), answer_of(finished)
+    begin, number = answer[SIGNED], answer[KEPT]
+    if begin + longest_signature(count, looked) > signed.size or number >= kept.shape[0]:
+        return _i8(NO_ROOM)
+    end = sign(context, count, ends, looked, answer[REACH], signed, begin)
+    mask = slots.size - 1
+    at = _hash(finished, begin, end) & mask
+    while slots[at] != 0:
+        other = kept[slots[at], BEGIN]
+        equal = kept[slots[at], END] - other == end - begin
+        for k in range(end - begin if equal else 0):
+            if signed[other + k] != signed[begin + k]:
+                equal = False
+                break
+        if equal:
+            return _i8(slots[at])
+        at = (at + 1) & mask
+    if make == 0:
+        return _i8(0)
+    slots[at] = number
+    kept[number, BEGIN], kept[number, END], kept[number, DEPTHS], kept[number, GROWTH] = begin, end, 0, -1
+    answer[KEPT], answer[SIGNED] = number + 1, end
+    return number
+
+
+@entry(types.void(CONTEXT_TYPE))
+def _rehash(finished):  # type: ignore[no-untyped-def]
+    kept, slots = kept_of(finished), kept_slots_of(finished)
+    mask = slots.size - 1
+    for number in range(1, answer_of(finished)[KEPT]):
+        at = _hash(finished, kept[number, BEGIN], kept[number, END]) & mask
+        while slots[at] != 0:
+            at = (at + 1) & mask
+        slots[at] = number
+
+
+class Mask(msgspec.Struct):
+    """A finished mask. less: its row without some of its marked tokens, by their ids."""
+
+    row: Row
+    less: dict[bytes, Row] = {}
+
+
+class _Arrays(NamedTuple):
+    """The arrays of context.FINISHED. weights: by class of bytes, the nodes of the vocabulary that begin so."""
+
+    kept: Any
+    signed: Any
+    slots: Any
+    marks: Any
+    answer: Any
+    weights: Any
+
+
+class Finished:
+    """masks: by the number that `look` and `keep` give them. address: of the context of these arrays."""
+
+    def __init__(self, tables: Tables, vocabulary: Vocabulary) -> None:
+        first = np.bincount(tables.classes, vocabulary.bodies.first, tables.go.shape[1]).astype(np.int64)
+        self._weights = first
+        self._about = (vocabulary.longest, vocabulary.bodies.worth)
+        self._context = Context(FINISHED.end)
+        self.address = self._context.address
+        self.masks: dict[int, Mask] = {}
+        self.clear()
+
+    def clear(self) -> None:
+        """Forgets them."""
+        self.masks.clear()
+        answer = np.zeros(FRESH + 1, np.int64)
+        answer[KEPT], answer[REACH], answer[WORTH] = 1, *self._about
+        self._put(_Arrays(*_room(1 << 7, 1 << 10, 1 << 10), answer, self._weights))
+
+    def _put(self, arrays: _Arrays) -> None:
+        self._arrays = arrays
+        self.answer = arrays.answer.data
+        self._context.put(FINISHED, arrays)
+
+    def grow(self, marked: int = 0) -> None:
+        """Makes room for four times as much, and for so many marks more; or forgets all, when there were too many."""
+        if self.answer[KEPT] > _MOST or self.answer[MARKED_ALL] > _MOST_MARKS:
+            self.clear()
+        old = self._arrays
+        new = old._replace(**dict(zip(("kept", "signed", "slots", "marks"), _room(
+            4 * len(old.kept), 4 * len(old.signed), 4 * len(old.marks) + marked), strict=True)))
+        for larger, smaller in ((new.kept, old.kept), (new.signed, old.signed), (new.marks, old.marks)):
+            larger[: len(smaller)] = smaller
+        self._put(new)
+        _rehash(self.address)
+
+
+def _room(kept: int, signed: int, marks: int) -> tuple[Any, Any, Any, Any]:
+    return (np.zeros((kept, 7), np.int64), np.zeros(signed, np.int64), np.zeros(4 * kept, np.int32),
+            np.zeros((marks, 2), np.int32))
