@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Set
+
 import msgspec
 
 from .build import RuleBuilder
@@ -16,7 +18,7 @@ from .emit import Emitter
 from .errors import ConstraintTooLarge, InvalidConstraint, Unsatisfiable, UnsupportedKeyword
 from .gbnf import read_gbnf
 from .ir import Grammar, Rule
-from .json_text import JsonValue, read_json
+from .json_text import JsonValue, names_in, read_json
 from .lark import START, read_lark
 from .legacy import modernised
 from .library import Library
@@ -48,7 +50,7 @@ def _content(constraint: Content, meter: Meter) -> Grammar:
     if isinstance(constraint, JsonSchema):
         return _json_schema(constraint, meter)
     if isinstance(constraint, AnyObject):
-        return _schema(Meaning(_document({"type": "object"}), meter), Writing(constraint.spacing), meter)
+        return _schema(Meaning(_document({"type": "object"}, {"type"}), meter), Writing(constraint.spacing), meter)
     if isinstance(constraint, Regex):
         return _regex(constraint.pattern, meter)
     if isinstance(constraint, Choices):
@@ -66,11 +68,13 @@ def _place(constraint: Constraint) -> str:
 
 
 def _json_schema(constraint: JsonSchema, meter: Meter) -> Grammar:
-    schema, ignored = modernised(read_json(constraint.schema, meter.limits))
+    written = read_json(constraint.schema, meter.limits)
+    names = names_in(written)
+    schema, ignored = modernised(written, names)
     if ignored and constraint.strict_keywords:
         raise UnsupportedKeyword(ignored[0].note, keyword=ignored[0].keyword, where=ignored[0].pointer,
                                  fix="Remove it, or allow unknown keywords.")
-    meaning = Meaning(_document(schema), meter, strict=constraint.strict_keywords,
+    meaning = Meaning(_document(schema, names), meter, strict=constraint.strict_keywords,
                       annotated=constraint.format == "annotation")
     for one in ignored:
         meaning.note(one.note)
@@ -80,10 +84,10 @@ def _json_schema(constraint: JsonSchema, meter: Meter) -> Grammar:
     return _schema(meaning, Writing(constraint.spacing, constraint.order, constraint.spelling), meter)
 
 
-def _document(schema: JsonValue) -> Document:
+def _document(schema: JsonValue, names: Set[str]) -> Document:
     if not isinstance(schema, bool | dict):
         raise InvalidConstraint("a schema must be an object, true or false", keyword="schema", where="#")
-    return Document(schema)
+    return Document(schema, names)
 
 
 def _schema(meaning: Meaning, writing: Writing, meter: Meter) -> Grammar:

@@ -6,7 +6,7 @@ their own: "!3#/properties/a/not" is the third, and stems from what follows the 
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass
 from decimal import Decimal
 from urllib.parse import unquote, urldefrag, urljoin
@@ -15,6 +15,8 @@ from .errors import InvalidConstraint, UnsupportedKeyword
 from .json_text import JsonValue
 
 _NOT_SCHEMAS = frozenset({"const", "enum", "default", "examples"})
+# What a look through the whole schema is for; `id` is the older name of `$id` (legacy.py).
+_DECLARING = frozenset({"$id", "id", "$anchor", "$dynamicAnchor", "unevaluatedProperties", "unevaluatedItems"})
 # Where older spellings went: a pointer may still use their names.
 _MOVED = {"items": "prefixItems", "additionalItems": "items", "dependencies": "dependentSchemas"}
 
@@ -37,9 +39,9 @@ def pointer_of(place: str) -> str:
 
 
 class Document:
-    """root: a schema. Everything else is found from "#"."""
+    """root: a schema. Everything else is found from "#". names: the keys of all its objects, and perhaps more."""
 
-    def __init__(self, root: JsonValue) -> None:
+    def __init__(self, root: JsonValue, names: Set[str]) -> None:
         self._values: dict[str, object] = {"#": root}
         self._derived = 0
         self._resources: dict[str, str] = {}  # absolute URI -> place
@@ -47,7 +49,8 @@ class Document:
         self._anchors: dict[tuple[str, str], str] = {}
         self._dynamic: dict[tuple[str, str], str] = {}  # the anchors that are dynamic
         self.unevaluated = False  # some schema may say what becomes of the unevaluated
-        self._scan(root)
+        if not _DECLARING.isdisjoint(names):
+            self._scan(root)
 
     def schema(self, place: str) -> bool | dict[str, JsonValue]:
         value = self._values[place]

@@ -41,6 +41,7 @@ class _Any:
 
 _Part = _Base | _All | _Any
 _BASE = _Base()
+_UNBRANCHED: tuple[list[_Part], ...] = ([], [_BASE])
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,11 +116,32 @@ class Expander:
         """The alternatives of the conjunction of the schemas at `places`; none when nothing can fit."""
         found = self._known.get(places)
         if found is None:
-            found = self._known[places] = self._expand(places)
+            found = self._unbranched(places)
+            found = self._known[places] = self._expand(places) if found is None else found
         return found
 
     def note(self, text: str) -> None:
         self.notes.setdefault(text)
+
+    def _unbranched(self, places: Places) -> tuple[Places, ...] | None:
+        """What `_expand` finds, without its trees, where no schema has branches; None where one has."""
+        if self._document.unevaluated or len(places) > _LOOK_FROM // 2:
+            return None
+        bases: dict[str, None] = {}
+        kinds = _KINDS
+        for place in places:
+            parts = self._parts(place)
+            if parts is None:
+                return ()
+            if parts not in _UNBRANCHED:
+                return None
+            if parts:
+                bases.setdefault(place)
+                kinds &= self._kinds(place)
+            if not kinds:
+                return ()
+        self._meter.states(0)
+        return (tuple(bases),)
 
     def _expand(self, places: Places) -> tuple[Places, ...]:
         todo: _Todo | None = None
@@ -228,24 +250,23 @@ class Expander:
         return self._parts_of[place]
 
     def _read(self, place: str, schema: dict[str, JsonValue]) -> list[_Part]:
-        parts: list[_Part] = []
         for keyword, value in schema.items():
-            check_form(keyword, value, f"{pointer_of(place)}/{keyword}")
+            check_form(keyword, value, place)
+        parts: list[_Part] = []
+        based = False
         for keyword in schema:
-            pointer = f"{pointer_of(place)}/{keyword}"
-            if keyword in ASSERTIONS:
-                if _BASE not in parts:
+            if keyword in ASSERTIONS or keyword in (PROPERTIES, ITEMS):
+                if not based:
                     parts.append(_BASE)
+                based = True
+            elif keyword in ANNOTATIONS:
+                continue
             elif keyword in BRANCHES:
                 parts.extend(self._branch(place, keyword, schema))
-            elif keyword in REFUSED:
-                if keyword in (PROPERTIES, ITEMS):
-                    if _BASE not in parts:
-                        parts.append(_BASE)
-                elif not is_idle(keyword, schema):
-                    raise refuse(keyword, pointer)
-            elif keyword not in ANNOTATIONS:
-                self._unknown(keyword, pointer)
+            elif keyword not in REFUSED:
+                self._unknown(keyword, f"{pointer_of(place)}/{keyword}")
+            elif not is_idle(keyword, schema):
+                raise refuse(keyword, f"{pointer_of(place)}/{keyword}")
         return parts
 
     def _unknown(self, keyword: str, pointer: str) -> None:

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from decimal import Decimal
 
 from . import support
-from .document import Link
+from .document import Link, pointer_of
 from .errors import InvalidConstraint, UnsupportedKeyword
 from .json_text import JsonValue
 
@@ -93,14 +93,14 @@ FORMS: dict[str, tuple[Callable[[JsonValue], bool], str]] = {
 }
 
 
-def check_form(keyword: str, value: JsonValue, pointer: str) -> None:
-    """Raises InvalidConstraint when a standard keyword holds what it may not."""
+def check_form(keyword: str, value: JsonValue, place: str) -> None:
+    """Raises InvalidConstraint when a standard keyword of the schema at `place` holds what it may not."""
     form = FORMS.get(keyword)
     if form is not None and not form[0](value):
         shown = repr(value)
         raise InvalidConstraint(
             f"{keyword} must be {form[1]}, not {shown if len(shown) <= 60 else shown[:57] + '...'}",
-            keyword=keyword, where=pointer,
+            keyword=keyword, where=f"{pointer_of(place)}/{keyword}",
         )
 
 

@@ -7,7 +7,7 @@ spellings that cannot be mistaken: `dependencies`, lists of `items`, booleans fo
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Set
 from dataclasses import dataclass
 
 from .json_text import JsonValue
@@ -25,9 +25,14 @@ _SINCE_2019 = frozenset({
 _CONTAINS = ("contains", "minContains", "maxContains")
 _SINCE_2020 = frozenset({"prefixItems", "$dynamicRef"})
 _CONSTRAINTS = ASSERTIONS | BRANCHES | REFUSED | {"additionalItems"}
+_REWRITTEN = frozenset({"additionalItems", "dependencies", "exclusiveMaximum", "exclusiveMinimum", "items"})
+_REWRITTEN_OLDER = _REWRITTEN | _SINCE_6 | _SINCE_7 | _SINCE_2019 | _SINCE_2020 | {"id", "$id", "$ref"}
 _SCHEMAS = ("additionalItems", "additionalProperties", "contains", "else", "if", "items", "not", "propertyNames",
             "then", "allOf", "anyOf", "oneOf", "prefixItems", "unevaluatedItems", "unevaluatedProperties")
 _MAPS = ("$defs", "definitions", "dependencies", "dependentSchemas", "patternProperties", "properties")
+_HOLDERS = frozenset((*_SCHEMAS, *_MAPS))
+# A place of a schema: the place above, and the tokens of a pointer that lead on from there; for messages only.
+_Way = tuple["_Way | None", str]
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,46 +48,59 @@ class Ignored:
         return f"{self.keyword} at {self.pointer} {self.why} and constrains nothing"
 
 
-def modernised(schema: JsonValue) -> tuple[JsonValue, list[Ignored]]:
+def modernised(schema: JsonValue, names: Set[str]) -> tuple[JsonValue, list[Ignored]]:
     """The schema, changed in place, and what constrains nothing in its draft. Only where a schema stands: a property
-    may be called `dependencies`. What unknown keywords hold stays as it is."""
+    may be called `dependencies`. What unknown keywords hold stays as it is. names: the keys of all objects."""
     declared = schema.get("$schema") if isinstance(schema, dict) else None
     draft = declared if isinstance(declared, str) else ""
     ignored: list[Ignored] = []
-    if draft and not _is(draft, _BEFORE_2020):
+    rewritten = _REWRITTEN_OLDER if draft else _REWRITTEN
+    silent = _is(draft, ("2019-09",)) and "unevaluatedItems" in names
+    if (draft and not _is(draft, _BEFORE_2020)) or not (silent or names & rewritten):
         return schema, ignored
+    exclusive, dependencies = (not draft or _is(draft, which) for which in (_DRAFT_4, _BEFORE_2019))
+    newer = _newer(draft)
     moved: set[int] = set()  # what stands behind two negations already
-    silent = _is(draft, ("2019-09",)) and _mentions(schema, "unevaluatedItems")
-    stack: list[tuple[str, JsonValue]] = [("#", schema)]
+    stack: list[tuple[_Way | None, JsonValue]] = [(None, schema)]
     while stack:
-        pointer, value = stack.pop()
-        if isinstance(value, dict):
-            if silent and id(value) not in moved:
-                moved.add(id(_silence(value)))
-            if draft:
-                ignored += _older(value, draft, pointer)
-            stack.extend(_below(value, pointer))
-            if not draft or _is(draft, _DRAFT_4):
+        way, value = stack.pop()
+        if not isinstance(value, dict):
+            continue
+        if silent and id(value) not in moved:
+            moved.add(id(_silence(value)))
+        asked = not rewritten.isdisjoint(value)
+        if draft and asked:
+            ignored += _older(value, draft, newer, way)
+        if not _HOLDERS.isdisjoint(value):
+            stack.extend(_below(value, way))
+        if asked:
+            if exclusive:
                 _exclusive(value)
             _items(value)
-            if not draft or _is(draft, _BEFORE_2019):
+            if dependencies:
                 _dependencies(value)
     return schema, ignored
 
 
+def _pointer(way: _Way | None) -> str:
+    tokens: list[str] = []
+    while way is not None:
+        way, token = way
+        tokens.append(token)
+    return "/".join(["#", *reversed(tokens)])
+
+
+def _newer(draft: str) -> frozenset[str]:
+    """Keywords that came after this draft."""
+    newer = _SINCE_2020
+    newer |= (_SINCE_2019 - {"$anchor"}) if _is(draft, _BEFORE_2019) else set()
+    newer |= _SINCE_7 if _is(draft, (*_DRAFT_4, "draft-06")) else set()
+    newer |= _SINCE_6 if _is(draft, _DRAFT_4) else set()
+    return newer
+
+
 def _is(draft: str, names: tuple[str, ...]) -> bool:
     return any(name in draft for name in names)
-
-
-def _mentions(schema: JsonValue, keyword: str) -> bool:
-    stack = [schema]
-    while stack:
-        value = stack.pop()
-        if isinstance(value, dict) and keyword in value:
-            return True
-        if isinstance(value, dict | list):
-            stack.extend(value.values() if isinstance(value, dict) else value)
-    return False
 
 
 def _silence(schema: dict[str, JsonValue]) -> JsonValue:
@@ -95,44 +113,40 @@ def _silence(schema: dict[str, JsonValue]) -> JsonValue:
     return moved or None
 
 
-def _below(schema: dict[str, JsonValue], pointer: str) -> Iterator[tuple[str, JsonValue]]:
+def _below(schema: dict[str, JsonValue], way: _Way | None) -> Iterator[tuple[_Way, JsonValue]]:
     """The subschemas of a schema."""
     for keyword in _SCHEMAS:
         value = schema.get(keyword)
         if isinstance(value, list):
-            yield from ((f"{pointer}/{keyword}/{i}", item) for i, item in enumerate(value))
-        else:
-            yield f"{pointer}/{keyword}", value
+            yield from (((way, f"{keyword}/{i}"), item) for i, item in enumerate(value))
+        elif isinstance(value, dict):
+            yield (way, keyword), value
     for keyword in _MAPS:
         value = schema.get(keyword)
         if isinstance(value, dict):
-            yield from ((f"{pointer}/{keyword}/{name.replace('~', '~0').replace('/', '~1')}", item)
-                        for name, item in value.items())
+            above: _Way = (way, keyword)
+            yield from (((above, name.replace("~", "~0").replace("/", "~1")), item) for name, item in value.items())
 
 
-def _older(schema: dict[str, JsonValue], draft: str, pointer: str) -> Iterator[Ignored]:
+def _older(schema: dict[str, JsonValue], draft: str, newer: Set[str], way: _Way | None) -> Iterator[Ignored]:
     """Take out what constrains nothing in this draft."""
     if _is(draft, _DRAFT_4):
         schema.pop("$id", None)  # its name there is `id`
         if isinstance(schema.get("id"), str):
             schema["$id"] = schema.pop("id")
     identifier = schema.get("$id")
-    if _is(draft, _BEFORE_2019) and isinstance(identifier, str) and identifier.startswith("#"):
+    if isinstance(identifier, str) and identifier.startswith("#") and _is(draft, _BEFORE_2019):
         schema["$anchor"] = identifier[1:]
         del schema["$id"]
-    newer = set(_SINCE_2020)
-    newer |= (_SINCE_2019 - {"$anchor"}) if _is(draft, _BEFORE_2019) else set()
-    newer |= _SINCE_7 if _is(draft, (*_DRAFT_4, "draft-06")) else set()
-    newer |= _SINCE_6 if _is(draft, _DRAFT_4) else set()
     for keyword in [keyword for keyword in schema if keyword in newer]:
         del schema[keyword]
-        yield Ignored(keyword, f"{pointer}/{keyword}", "is no keyword of the draft that $schema declares")
-    if not _is(draft, _BEFORE_2019) or not isinstance(schema.get("$ref"), str):
+        yield Ignored(keyword, f"{_pointer(way)}/{keyword}", "is no keyword of the draft that $schema declares")
+    if not isinstance(schema.get("$ref"), str) or not _is(draft, _BEFORE_2019):
         return
     schema.pop("$id", None)  # beside `$ref` no base either
     for keyword in [keyword for keyword in schema if keyword in _CONSTRAINTS and keyword != "$ref"]:
         del schema[keyword]
-        yield Ignored(keyword, f"{pointer}/{keyword}", "stands beside $ref in the draft that $schema declares")
+        yield Ignored(keyword, f"{_pointer(way)}/{keyword}", "stands beside $ref in the draft that $schema declares")
 
 
 def _exclusive(schema: dict[str, JsonValue]) -> None:

@@ -41,7 +41,7 @@ def negation(document: Document, place: str) -> Derived:
         return not schema
     options: list[Derived] = []
     for keyword, value in schema.items():
-        check_form(keyword, value, f"{pointer_of(place)}/{keyword}")
+        check_form(keyword, value, place)
     for keyword in _plainly(schema):
         if keyword in ANNOTATIONS or keyword not in ASSERTIONS | BRANCHES | REFUSED:
             continue

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from decimal import Decimal
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from espalier.grammars.errors import ConstraintTooLarge, InvalidConstraint
-from espalier.grammars.json_text import identity, read_json, spell
+from espalier.grammars.errors import ConstraintError, ConstraintTooLarge, InvalidConstraint
+from espalier.grammars.json_text import ExactReader, JsonValue, identity, read_json, spell
 from espalier.grammars.limits import Limits
 
 SCALARS = st.none() | st.booleans() | st.integers() | st.text() | st.floats(allow_nan=False, allow_infinity=False)
@@ -80,3 +81,23 @@ def test_equality_is_that_of_json_schema() -> None:
     assert identity({"a": 1, "b": [2]}) == identity({"b": [Decimal("2.0")], "a": 1})
     assert identity("1") != identity(1)
     assert identity(None) != identity("null")
+
+
+def _answer(read: Callable[[], JsonValue]) -> str:
+    try:
+        return repr(read())
+    except ConstraintError as error:
+        return f"{error} at {error.where}"
+
+
+PIECES = ["[",
+          "]", "{", "}", ",", ":", '"a"', '"b"', '"', "\\", "\\u0041", "\\ud83d\\ude00", "\\ud800", "\\n", "1", "-0",
+          "01", "1.50", "1e400", "1e401", "9" * 1001, "9" * 5000, "0." + "1" * 1000, "true", "null", "NaN", "-Infinity",
+          " ", "\n", "\x00", "\ufeff", "é", "\ud800", '{"a":', '{"a":1,"a":2}', "[[[[[", "]]]]]"]
+
+
+@settings(max_examples=400, deadline=None)
+@given(st.lists(st.sampled_from(PIECES), max_size=9).map("".join))
+def test_both_readers_read_and_refuse_the_same(text: str) -> None:
+    limits = Limits(depth=4)
+    assert _answer(lambda: read_json(text, limits)) == _answer(lambda: ExactReader(text, limits).read())
