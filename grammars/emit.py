@@ -46,6 +46,7 @@ class Emitter:
         for number, make in self._queue:  # grows while it runs
             self.meter.time()
             self._rules[number] = make()
+        self._queue.clear()
         return tuple(rule for rule in self._rules if rule is not None), start
 
     def layout(self, depth: int) -> Layout:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from weakref import proxy
+
 from . import charset
 from .dfa import NOTHING, Dfa, bounded, combine, complement, intersect, literals
 from .document import Document, Link, pointer_of
@@ -36,8 +38,10 @@ class Meaning:
         self.document = document
         self.meter = meter
         self._readings = Readings(document)
-        self._expander = Expander(document, meter, self._readings, strict=strict, overlaps=self._overlaps,
-                                  apart=self._apart)
+        mine: Meaning = proxy(self)  # no cycle: all of a compilation is freed at its end, without a collection
+        self._expander = Expander(
+            document, meter, self._readings, strict=strict,
+            overlaps=lambda place, options: mine._overlaps(place, options), apart=lambda a, b: mine._apart(a, b))
         self._strict = strict
         self._annotated = annotated
         self._shapes: dict[Places, Shape] = {}

@@ -114,3 +114,18 @@ def test_ten_thousand_schemas_through_the_contained_compile_leave_memory_flat() 
         assert grown(10_000, 4_000, lambda one: decoder.decode(pool.compile(one)), check) < 16 * MB
         assert sizes[-1] - sizes[4_000] < 32 * MB
         assert workers[0].is_running()
+
+
+def test_what_a_compilation_made_is_freed_without_the_collector() -> None:
+    def garbage(count: int) -> int:
+        properties = {f"p{k}": {"oneOf": [{"type": "string", "pattern": f"^{k}"}, {"const": k}]} for k in range(count)}
+        constraint = JsonSchema(json.dumps({"properties": properties}), order="any", spelling="any")
+        gc.collect()
+        gc.disable()
+        try:
+            compile_constraint(constraint)
+            return gc.collect()
+        finally:
+            gc.enable()
+
+    assert garbage(30) - garbage(10) < 50
