@@ -103,7 +103,7 @@ class BodyStore:
         self._lock = threading.Lock()
         self._rows: OrderedDict[bytes, BodyRows | None] = OrderedDict()
         self.longest = int(trie.depth.max(initial=0))
-        self.listed, self.before = _listed(trie)
+        self.listed, self.lengths, self.before = _listed(trie)
         self.every = np.zeros(words, np.uint32)
         np.bitwise_or.at(self.every, self.listed >> 5, np.uint32(1) << (self.listed & 31).astype(np.uint32))
         context = Context(TRIE.end)
@@ -129,8 +129,8 @@ class BodyStore:
                 self._used -= len(key) + (old.size if old else 0)
 
 
-def _listed(trie: Trie) -> tuple[Any, Any]:
-    """(all tokens in the order of the trie, [nodes + 1] how many come before each node)."""
+def _listed(trie: Trie) -> tuple[Any, Any, Any]:
+    """(all tokens in the order of the trie, how long they are, [nodes + 1] how many come before each node)."""
     ends = np.flatnonzero(trie.token >= 0)
     tokens, found = trie.token[ends], []
     while len(tokens):
@@ -141,7 +141,7 @@ def _listed(trie: Trie) -> tuple[Any, Any]:
     order = np.argsort(nodes, kind="stable")
     before = np.zeros(len(trie.byte) + 1, np.int32)
     np.cumsum(np.bincount(nodes, minlength=len(trie.byte)), out=before[1:])
-    return listed[order].astype(np.int32), before
+    return listed[order].astype(np.int32), trie.depth[nodes[order]], before
 
 
 class _Room:
@@ -243,7 +243,8 @@ class Bodies:
         store, returning = self._store, min(after.size, 1)
         if borders(self._context, start, returning):
             return None
-        if not broad(self._context, start, returning, store.worth // _SPARSE, store.room.stack):
+        loops = int(self._nodes[self._tables.go[start] == start].sum())
+        if loops < store.worth and not broad(self._context, start, returning, store.worth // _SPARSE, store.room.stack):
             self._sparse.add(start)
             return None
         order = np.zeros(_STATES + 1, np.int32)
@@ -272,8 +273,8 @@ class Bodies:
         places = np.zeros((len(numbers), store.longest + 2 if counts else 1), np.int32)
         steps = np.full((len(numbers), len(self._alphabet)), UNKNOWN, np.int32)
         loops = np.empty((len(numbers), 3), np.int64)
-        if survey(self._context, numbers, self._local, after, self._alphabet, store.nodes, room.stack, steps,
-                  loops, places, room.found, room.exits, room.sizes) < 0:
+        if survey(self._context, numbers, self._local, after, self._alphabet, store.nodes, store.lengths, room.stack,
+                  steps, loops, places, room.found, room.exits, room.sizes) < 0:
             return None
         exits = room.exits[: room.sizes[2]]
         large = store.trie.size[exits[:, AT]] > _LARGE
@@ -285,7 +286,7 @@ class Bodies:
         tokens, rows = np.zeros(small, np.int32), np.zeros((max(big, 1), store.words), np.uint32)
         if main >= 0:
             rows[groups[main, BIG]] = store.every
-        distribute(room.found[: room.sizes[0]], places.reshape(-1), store.listed, groups, tokens, rows, main)
+        distribute(room.found[: room.sizes[0]], places, store.listed, store.lengths, groups, tokens, rows, main)
         full = np.zeros(store.words, np.uint32)
         join(rows, tokens, store.trie.twin, full)
         arrays = (groups, tokens, rows, full, tails, ids)

@@ -33,14 +33,30 @@ def _put(nodes, low, high, places, state, counts, found, sizes):  # type: ignore
     return True
 
 
-@entry(_i8(CONTEXT_TYPE, _i4, _i4, _u1, _i88, _i88, _i44, _i44, _i88, _i44, _i44, _i44, _i8s))
-def survey(context, numbers, local, after, alphabet, nodes, stack, steps, loops, places, found, exits, sizes):  # type: ignore[no-untyped-def]
+@inner(types.boolean(_i88, _i8, _i8, _i4, _i44, _i8, _i8, _i44, _i8s))
+def _put_each(nodes, low, high, lengths, places, state, more, found, sizes):  # type: ignore[no-untyped-def]
+    """The same for tokens that end in a state after as many counts as they are long, and `more`, which is not
+    positive."""
+    begin, end, width = nodes[low, PLACE], nodes[high, PLACE], places.shape[1]
+    if sizes[0] >= found.shape[0]:
+        return False
+    row = found[sizes[0]]
+    row[0], row[1], row[2] = begin, end, -1 - (state * 2 * width + more + width)
+    sizes[0] += 1
+    for k in range(begin, end):
+        places[state, lengths[k] + more] += 1
+    return True
+
+
+@entry(_i8(CONTEXT_TYPE, _i4, _i4, _u1, _i88, _i88, _i4, _i44, _i44, _i88, _i44, _i44, _i44, _i8s))
+def survey(context, numbers, local, after, alphabet, nodes, lengths, stack, steps, loops, places, found, exits, sizes):  # type: ignore[no-untyped-def]
     """What the tokens do from numbers[0] inside its body, whose states these are. Returns 0, -1 without room.
 
     local: by state, its number in the body plus 1. after: [256] the bytes that can follow when the frame returns, for
-    bodies in which it may; else empty. alphabet, nodes: as body_steps.py says. steps: UNKNOWN.
+    bodies in which it may; else empty. alphabet, nodes: as body_steps.py says. lengths: of the tokens in the order of
+    the trie. steps: UNKNOWN.
     places[state, counts]: how many tokens end there. found[:sizes[0]]: from which to which, in order, and the place, as
-    one number. exits[:sizes[2]], their states local.
+    one number; less than 0 where each byte counts (_put_each). exits[:sizes[2]], their states local.
     """
     states, returning, last, i, room = states_of(context), after.size > 0, nodes.shape[0] - 1, _i8(0), True
     classes = classes_of(context)
@@ -69,9 +85,7 @@ def survey(context, numbers, local, after, alphabet, nodes, stack, steps, loops,
             room = room and _put(nodes, i, end, places, target, counted, found, sizes)
             i = end
         elif below & ~loops[target, COUNTED] == 0:
-            for k in range(i, end):
-                deeper = ((nodes[k, SPAN] >> 8) & 0xFFFFFF) - d
-                room = room and _put(nodes, _i8(k), _i8(k + 1), places, target, counted + deeper, found, sizes)
+            room = room and _put_each(nodes, i, end, lengths, places, target, counted - d, found, sizes)
             i = end
         else:
             room = room and _put(nodes, i, i + 1, places, target, counted, found, sizes)
@@ -86,26 +100,38 @@ def _strike(row, listed, begin, end):  # type: ignore[no-untyped-def]
         row[listed[k] >> 5] &= ~(np.uint32(1) << np.uint32(listed[k] & 31))
 
 
-@entry(types.void(_i44, _i4, _i4, _i44, _i4, _u44, _i8))
-def distribute(found, places, listed, groups, tokens, rows, main):  # type: ignore[no-untyped-def]
+@inner(types.void(_i4, _i4, _u44, _i8))
+def _enter(group, tokens, rows, token):  # type: ignore[no-untyped-def]
+    if group[BIG] >= 0:
+        rows[group[BIG], token >> 5] |= np.uint32(1) << np.uint32(token & 31)
+    else:
+        tokens[group[FINISH]] = token
+        group[FINISH] += 1
+
+
+@entry(types.void(_i44, _i44, _i4, _i4, _i44, _i4, _u44, _i8))
+def distribute(found, places, listed, lengths, groups, tokens, rows, main):  # type: ignore[no-untyped-def]
     """Enters the tokens `listed` that a survey found into the group of their place: into rows[BIG], or into `tokens`,
     where the group begins with FINISH as BEGIN and ends as its end. main: the group of more than half of them, whose
     row holds them all and loses those of others; -1 for none."""
-    at = 0
+    at, width = 0, places.shape[1]
     for f in range(found.shape[0]):
-        number = places[found[f, 2]]
-        group = groups[number]
+        begin, end, place = found[f, 0], found[f, 1], found[f, 2]
+        if place < 0:
+            state, more = (-1 - place) // (2 * width), (-1 - place) % (2 * width) - width
+            if main >= 0:
+                _strike(rows[groups[main, BIG]], listed, _i8(at), _i8(end))
+                at = end
+            for k in range(begin, end):
+                _enter(groups[places[state, lengths[k] + more]], tokens, rows, _i8(listed[k]))
+            continue
+        number = places[place // width, place % width]
         if number == main:
-            _strike(rows[group[BIG]], listed, _i8(at), _i8(found[f, 0]))
-            at = found[f, 1]
-        elif group[BIG] >= 0:
-            row = rows[group[BIG]]
-            for k in range(found[f, 0], found[f, 1]):
-                row[listed[k] >> 5] |= np.uint32(1) << np.uint32(listed[k] & 31)
-        else:
-            for k in range(found[f, 0], found[f, 1]):
-                tokens[group[FINISH]] = listed[k]
-                group[FINISH] += 1
+            _strike(rows[groups[main, BIG]], listed, _i8(at), _i8(begin))
+            at = end
+            continue
+        for k in range(begin, end):
+            _enter(groups[number], tokens, rows, _i8(listed[k]))
     if main >= 0:
         _strike(rows[groups[main, BIG]], listed, _i8(at), _i8(listed.size))
 
