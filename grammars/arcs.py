@@ -20,7 +20,7 @@ from .flat import (
     Flat,
 )
 from .gaps import GAP
-from .ir import NEXT_KEY
+from .ir import NEXT_KEY, OPEN_KEY
 from .jit import entry
 from .tables import FAR
 
@@ -45,24 +45,24 @@ class Arcs(NamedTuple):
     columns: Any
 
 
-def arrange(flat: Flat, starts: Any, columns: Any, available: Any, held: Any, surplus: Any) -> Arcs:
+def arrange(flat: Flat, starts: Any, columns: Any, available: Any, held: Any, prices: Any) -> Arcs:
     """starts, columns: int64, by rule, its first state and how many columns its distances have. available: uint8 [256],
-    bytes that are tokens of their own; held: those that longer tokens hold (gaps.py). surplus: int32, by rule, the
-    price of NEXT_KEY beside its byte. Calls cost FAR here: what they do is not known yet."""
+    bytes that are tokens of their own; held: those that longer tokens hold (gaps.py). prices: int32 [rules, 2],
+    of NEXT_KEY and of OPEN_KEY beside their byte. Calls cost FAR here: what they do is not known yet."""
     count, rules, states = len(flat.edges) + len(flat.calls), len(flat.states), int(flat.states.sum())
     found = Arcs(np.empty((count, 6), np.int32), np.zeros(rules + 1, np.int32), np.empty(count, np.int32),
                  np.zeros(states + 2, np.int32), np.empty((len(flat.calls), 2), np.int32),
                  np.zeros(rules + 2, np.int32), np.empty(len(flat.calls), np.int32), np.zeros(rules + 2, np.int32),
                  columns.astype(np.int32))
-    _fill_rows(flat.edges, flat.calls, flat.states, starts, available, held, surplus, found.rows, found.calls,
+    _fill_rows(flat.edges, flat.calls, flat.states, starts, available, held, prices, found.rows, found.calls,
                np.zeros(states + 1, np.int32))
     _group(found.rows, flat.calls, starts, found.begins, found.into, found.arrives, found.calls_of, found.callers,
            found.called)
     return found
 
 
-@entry(types.void(_i88, _i88, _i8s, _i8s, _u1, _u1, _i4, _i44, _i44, _i4))
-def _fill_rows(edges, calls, states, starts, available, held, surplus, rows, linked, places):  # type: ignore[no-untyped-def]
+@entry(types.void(_i88, _i88, _i8s, _i8s, _u1, _u1, _i44, _i44, _i44, _i4))
+def _fill_rows(edges, calls, states, starts, available, held, prices, rows, linked, places):  # type: ignore[no-untyped-def]
     """Rows by their rule, there by their states, the last first; of one state its edges, then its calls. linked: calls,
     of Arcs. places: by state, 0, and one more."""
     for e in range(edges.shape[0]):
@@ -81,8 +81,8 @@ def _fill_rows(edges, calls, states, starts, available, held, surplus, rows, lin
             if held[inside] == 1:
                 cost, least = _i8(GAP), inside
             inside += 1
-        if action == NEXT_KEY:
-            cost = min(_i8(FAR), cost + surplus[owner])
+        if action in (NEXT_KEY, OPEN_KEY):
+            cost = min(_i8(FAR), cost + prices[owner, 0 if action == NEXT_KEY else 1])
         at = places[mirrored]
         places[mirrored] += 1
         rows[at, 0], rows[at, 1] = starts[owner] + edges[e, SOURCE], starts[owner] + edges[e, TARGET]

@@ -21,6 +21,7 @@ from .tables import (
     EDGES_END,
     FAR,
     KIND,
+    LEAST,
     LISTED,
     LOW,
     MEMBERS,
@@ -50,6 +51,16 @@ def _open_new_key(context, rule, keys, low):  # type: ignore[no-untyped-def]
     cost = worst if worst >= 0 else _i8(_FAR)
     sets[keys, 2] = cost
     return cost
+
+
+@inner(types.boolean(CONTEXT_TYPE, _i8, _i8))
+def _fewer(context, keys, least):  # type: ignore[no-untyped-def]
+    """Whether the set has fewer keys than that: what free_key_costs.py counts the next ones at holds."""
+    sets = sets_of(context)
+    while keys > 0 and least > 0:
+        keys = _i8(sets[keys, 0])
+        least -= 1
+    return least > 0
 
 
 @inner(_i8(CONTEXT_TYPE, _i8, _i8, _i8))
@@ -95,6 +106,8 @@ def remaining(context, state, register, key, exact):  # type: ignore[no-untyped-
     way = _i8(distance[base + low + 2])
     if way >= _FAR:
         return alone
+    if rules[rule, LISTED] == 0 and alone >= _FAR and _fewer(context, register - low, _i8(rules[rule, LEAST])):
+        return _i8(distance[base + low])
     if rules[rule, LISTED] == 0:
         return min(alone, way + _open_new_key(context, rule, register - low, low))
     return alone if alone < _FAR else _next_item(context, state, register - low, low)

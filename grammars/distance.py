@@ -43,6 +43,7 @@ from .flat import (
     MEMBERS,
     OWNER,
 )
+from .free_key_costs import free_key_prices
 from .gaps import GAP, bridge, has_gaps
 from .ir import CLOSE_KEY, NEXT_KEY, OPEN_KEY, Grammar
 from .item_costs import surplus
@@ -54,6 +55,8 @@ from .tables import (
     FAR,
     FINAL,
     KIND,
+    LEAST,
+    LISTED,
     LOW,
     NEXT,
     START,
@@ -197,8 +200,11 @@ def _fill(context: Context, tables: Tables, grammar: Grammar, layout: Layout, av
     tables.distance[:] = FAR
     for index in _lists(layout):
         tables.rules[index, SURPLUS] = surplus(layout.rules[index].register, layout.flat.edges_of(index), available)
-    surpluses = np.ascontiguousarray(tables.rules[:, SURPLUS])
-    arrays = arrange(layout.flat, layout.starts, layout.column_counts, available, held, surpluses)
+    prices = np.zeros((len(layout.rules), 2), np.int32)
+    prices[:, 0] = tables.rules[:, SURPLUS]
+    if (layout.flat.kinds == DISTINCT).any():
+        _price_keys(tables, layout, available, prices)
+    arrays = arrange(layout.flat, layout.starts, layout.column_counts, available, held, prices)
     count = len(layout.rules)
     order, stack = np.empty(count, np.int32), np.empty(2 * (count + len(arrays.calls)) + 2, np.int32)
     _callees_first(arrays.calls, arrays.calls_of, grammar.start, order, stack, np.zeros(count, np.uint8))
@@ -220,6 +226,13 @@ def _lists(layout: Layout) -> list[int]:
     if not (layout.flat.kinds == DISTINCT).any():
         return []
     return np.unique(edges[edges[:, ACTION] == NEXT_KEY, OWNER]).tolist()  # type: ignore[no-any-return]
+
+
+def _price_keys(tables: Tables, layout: Layout, available: Any, prices: Any) -> None:
+    for index, (least, price) in free_key_prices(layout.flat, layout.starts, available).items():
+        if not tables.rules[index, LISTED]:
+            tables.rules[index, LEAST] = least
+            tables.rules[index, SURPLUS] = prices[index, 1] = price
 
 
 def _solve_members(context: Context, tables: Tables, layout: Layout, arrays: Arcs, order: list[int], available: Any,

@@ -22,7 +22,7 @@ from .ir import CLOSE_KEY, OPEN_KEY
 from .jit import entry, inner
 from .member_costs import MembersProblem
 from .member_shortening import shorten_members
-from .tables import BASE, FAR, KIND, LISTED, LOW, NEXT, START
+from .tables import BASE, FAR, KIND, LEAST, LISTED, LOW, NEXT, START
 from .token_ways import (
     ENDS,
     FRAMES,
@@ -81,8 +81,9 @@ def _shorten(context, ways, order):  # type: ignore[no-untyped-def]
         start = _i8(rules[rule, START])
         end = _i8(rules[rule + 1, START]) if rule + 1 < rules.shape[0] else _i8(states.shape[0])
         kind = states[start, KIND]
-        # What a list of different items must add to its cheapest item is counted in bytes, and so is all of the list.
-        if kind > DISTINCT or rules[rule, LISTED] == 1 or nearest[states[start, BASE]] >= _FAR:
+        # What a further item or key that differs costs more than the cheapest is counted in bytes, and so is all there.
+        counted = rules[rule, LISTED] == 1 or (kind == DISTINCT and rules[rule, LEAST] > 1)
+        if kind > DISTINCT or counted or nearest[states[start, BASE]] >= _FAR:
             continue
         for k in range(columns[rule]):
             column = columns[rule] - 1 - k

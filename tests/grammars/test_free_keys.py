@@ -1,0 +1,125 @@
+"""Law 4 where free keys must differ: wherever a text stands, some token leaves U at least one less."""
+
+from __future__ import annotations
+
+import json
+from random import Random
+
+import pytest
+from hypothesis import assume, given, settings
+from hypothesis import strategies as st
+from jsonschema import Draft202012Validator
+
+from espalier.grammars.compile import compile_constraint
+from espalier.grammars.compiled import CompiledGrammar
+from espalier.grammars.constraint import JsonSchema, Order
+from espalier.grammars.errors import ConstraintError
+
+from .drawn import small_vocabulary
+from .engine import allowed, bind
+from .naive import Naive
+from .samplers import WAYS, answer
+
+LETTERS = b'{}[]":,ab016\\u'
+KEYS = st.sampled_from(["^[ab]{0,2}$", "^(a|bb|aba)$", "^a{0,3}$", "^(aa|babab)$", "^(aa|bab[ab]{3})$", "^[ab]{2,3}$",
+                        "^b?a*$", "^(a{3}|b[ab]a*)$", "^(b|a[01]{4})$"])
+SMALL = st.integers(0, 3)
+TOKENS = st.lists(st.sampled_from([
+    b'{"', b'":', b'":0', b',"', b'"}', b'0}', b'a":', b'a":0', b'{"a":', b'ab', b'0,"', b'":0}', b'a":0,"b', b'0,"b":',
+    b'""', b'aa":0}', b'abab":', b'bab', b'111":0}', b'b":0}']), max_size=10, unique=True)
+
+
+def _object(keys: str, other: str, least: int, more: int, kind: int) -> dict[str, object]:
+    """kind: 0, names of one pattern; 2, properties of two; 1, both."""
+    found: dict[str, object] = {"type": "object", "minProperties": least}
+    if more < 3:
+        found["maxProperties"] = least + more
+    if kind < 2:
+        found |= {"propertyNames": {"pattern": keys}, "additionalProperties": {"const": 0}}
+    if kind > 0:
+        found |= {"patternProperties": {keys: {"const": 0}, other: {"enum": [0, 10]}}, "additionalProperties": False}
+    return found
+
+
+OBJECTS = st.builds(_object, KEYS, KEYS, SMALL, st.integers(0, 4), st.integers(0, 2))
+
+
+def _bound(schema: object, order: Order, tokens: list[bytes]) -> CompiledGrammar:
+    try:
+        return bind(compile_constraint(JsonSchema(json.dumps(schema), order=order)), small_vocabulary(tokens, LETTERS))
+    except ConstraintError:
+        assume(False)
+        raise
+
+
+@settings(max_examples=60, deadline=None)
+@given(OBJECTS, st.sampled_from(["schema", "any"]), TOKENS, st.randoms(use_true_random=False))
+def test_from_any_place_some_token_brings_the_end_nearer(
+        schema: object, order: Order, tokens: list[bytes], random: Random) -> None:
+    grammar = _bound(schema, order, tokens)
+    stop, matcher = set(grammar.vocabulary.stop), grammar.matcher(forcing=False)
+    for _ in range(random.randint(4, 30)):
+        need = matcher.min_tokens()
+        near = allowed(grammar, matcher, need)
+        assert near if need else near & stop
+        assert all(_after(matcher, token) < need for token in near - stop)
+        here = sorted(allowed(grammar, matcher) - stop)
+        if not here:
+            break
+        matcher.accept(random.choice(here))
+
+
+def _after(matcher, token: int) -> int:
+    there = matcher.copy()
+    there.accept(token)
+    return there.min_tokens()
+
+
+@settings(max_examples=40, deadline=None)
+@given(OBJECTS, st.sampled_from(["schema", "any"]), TOKENS)
+def test_no_text_has_fewer_tokens_than_the_least_budget_would_allow(
+        schema: object, order: Order, tokens: list[bytes]) -> None:
+    """U(start) is at least the fewest tokens of any text."""
+    grammar = _bound(schema, order, tokens)
+    fewest = _fewest(Naive(grammar.grammar), grammar, min(grammar.min_tokens, 9))
+    assert fewest is None or fewest <= grammar.min_tokens
+
+
+def _fewest(naive: Naive, grammar: CompiledGrammar, most: int, patience: int = 1_500) -> int | None:
+    """The fewest tokens of any text, breadth first; None past `most` or many places."""
+    layer, seen, vocabulary = {naive.start()}, set[frozenset](), grammar.vocabulary
+    for depth in range(most + 1):
+        if any(naive.may_end(threads) for threads in layer):
+            return depth
+        seen |= layer
+        following = set[frozenset]()
+        for threads in layer:
+            following |= {_read(naive, threads, vocabulary.tokens[token]) for token in vocabulary.text_ids}
+            if len(seen) + len(following) > patience:
+                return None
+        layer = following - seen - {frozenset()}
+    return None if most == 9 else most + 1
+
+
+def _read(naive: Naive, threads: frozenset, text: bytes) -> frozenset:
+    for byte in text:
+        threads = naive.step(threads, byte)
+    return threads
+
+
+ZERO = {"const": 0}
+
+
+@pytest.mark.parametrize(("schema", "shortest"), [
+    ({"additionalProperties": ZERO, "minProperties": 2}, '{"":0,"a":0}'),
+    ({"additionalProperties": ZERO, "minProperties": 3, "propertyNames": {"pattern": "^[ab]?$"}}, '{"":0,"a":0,"b":0}'),
+    ({"patternProperties": {"^(aa|babab)$": ZERO}, "additionalProperties": False, "minProperties": 2},
+     '{"aa":0,"babab":0}'),
+])
+def test_several_free_keys_are_counted_as_different(schema: dict[str, object], shortest: str) -> None:
+    full = {"type": "object", **schema}
+    grammar = bind(compile_constraint(JsonSchema(json.dumps(full))), small_vocabulary([], LETTERS))
+    assert grammar.min_tokens >= len(shortest)
+    for seed, way in enumerate(WAYS * 3):
+        text = answer(grammar, grammar.min_tokens, way, Random(seed))
+        assert Draft202012Validator(full).is_valid(json.loads(text)), text
