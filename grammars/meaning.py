@@ -10,7 +10,7 @@ from .document import Document, Link, pointer_of
 from .expand import Expander, Looping
 from .formats import LONGEST, NOTES, REFUSED, STANDARD, format_dfa, outside_format
 from .json_text import JsonValue, identity
-from .keywords import refuse
+from .keywords import ASSERTIONS, refuse
 from .limits import Meter
 from .readings import Readings
 from .regex import compile_regex
@@ -65,6 +65,16 @@ class Meaning:
     def leaves(self, places: Places) -> tuple[Places, ...]:
         """The alternatives as sets of places; equal sets mean the same."""
         return self._expander.leaves(places)
+
+    def bare(self, leaves: tuple[Places, ...]) -> str:
+        """The type of scalars that these alternatives come to, where nothing more is asked; "" where something is."""
+        if len(leaves) != 1 or len(leaves[0]) != 1:
+            return ""
+        schema = self.document.schema(leaves[0][0])
+        kind = schema.get("type") if isinstance(schema, dict) else None
+        if not isinstance(schema, dict) or not isinstance(kind, str) or kind in ("array", "object"):
+            return ""
+        return "" if any(keyword in ASSERTIONS and keyword != "type" for keyword in schema) else kind
 
     def shape(self, bases: Places) -> Shape:
         if bases not in self._shapes:

@@ -43,7 +43,7 @@ class Planner:
         self._meaning = meaning
         self._writing = writing
         self._meter = meter
-        self._plans: dict[tuple[Places, ...], ValuePlan] = {}
+        self._plans: dict[tuple[Places, ...] | str, ValuePlan] = {}
         self._lists: dict[Places, ListPlan] = {}
         self._unique: list[tuple[ListPlan, str]] = []
         self._repeated: list[tuple[ListPlan, str]] = []
@@ -52,9 +52,9 @@ class Planner:
         self._queue: list[tuple[tuple[Places, ...], ValuePlan]] = []
 
     def plan(self, places: Places, pointer: str) -> ValuePlan:
-        """Conjunctions with the same alternatives share a plan."""
+        """Conjunctions with the same alternatives share a plan, and so do those that ask for one type of scalars."""
         leaves = self._meaning.leaves(places)
-        key = leaves or (places, ())  # what nothing fits keeps its own place
+        key = self._meaning.bare(leaves) or leaves or (places, ())  # what nothing fits keeps its own place
         known = self._plans.get(key)
         if known is None:
             known = self._plans[key] = ValuePlan(pointer_of(places[0]) if places else pointer)

@@ -16,6 +16,14 @@ _MOST_LEAST = 1 << 24  # lengths and counts that may be asked for; far more than
 _ENDLESS = 1 << 31  # an upper bound from here on bounds nothing
 KINDS = ("null", "boolean", "number", "string", "array", "object")
 Places = tuple[str, ...]
+# Keywords by what they are about: a pass over those that a schema does not have is left out.
+_OF_NUMBERS = frozenset({"minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "multipleOf", NOT_MULTIPLE,
+                         NOT_INTEGER})
+_OF_TEXT = frozenset({"minLength", "maxLength", "pattern", "format", NOT_PATTERN, NOT_FORMAT})
+_OF_LISTS = frozenset({"minItems", "maxItems", "uniqueItems", NOT_UNIQUE, SOME_ITEM, "contains", "prefixItems",
+                       "items"})
+_PROPERTIES = frozenset({"properties", "patternProperties", "additionalProperties"})
+_OF_OBJECTS = _PROPERTIES | {"minProperties", "maxProperties", "required", "propertyNames", SOME_PROPERTY}
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,10 +117,14 @@ def shape_of(document: Document, bases: Places, pointer: str) -> Shape:
 
 def _add(shape: Shape, document: Document, place: str, schema: dict[str, JsonValue]) -> None:
     _add_values(shape, schema)
-    _add_numbers(shape, schema)
-    _add_text(shape, schema, pointer_of(place))
-    _add_list(shape, document, place, schema)
-    _add_object(shape, document, place, schema)
+    if not _OF_NUMBERS.isdisjoint(schema):
+        _add_numbers(shape, schema)
+    if not _OF_TEXT.isdisjoint(schema):
+        _add_text(shape, schema, pointer_of(place))
+    if not _OF_LISTS.isdisjoint(schema):
+        _add_list(shape, document, place, schema)
+    if not _OF_OBJECTS.isdisjoint(schema):
+        _add_object(shape, document, place, schema)
 
 
 def _add_values(shape: Shape, schema: dict[str, JsonValue]) -> None:
@@ -220,13 +232,13 @@ def _add_object(shape: Shape, document: Document, place: str, schema: dict[str, 
         shape.names.append(document.child(place, "propertyNames"))
     if SOME_PROPERTY in schema:
         shape.some_properties.append(_some_property(document, place, schema[SOME_PROPERTY]))
-    if not {"properties", "patternProperties", "additionalProperties"} & schema.keys():
+    if _PROPERTIES.isdisjoint(schema):
         return
     pointer = pointer_of(place) + "/patternProperties"
     shape.objects.append(ObjectPart(
-        {name: document.child(place, "properties", name) for name in _names(schema, "properties")},
-        tuple((Located(text, pointer), document.child(place, "patternProperties", text))
-              for text in _names(schema, "patternProperties")),
+        _children(document, place, schema, "properties"),
+        tuple([(Located(text, pointer), below)
+               for text, below in _children(document, place, schema, "patternProperties").items()]),
         document.child(place, "additionalProperties") if "additionalProperties" in schema else None,
     ))
 
@@ -241,6 +253,10 @@ def _some_property(document: Document, place: str, some: Any) -> SomeProperty:
     )
 
 
-def _names(schema: dict[str, JsonValue], keyword: str) -> list[str]:
+def _children(document: Document, place: str, schema: dict[str, JsonValue], keyword: str) -> dict[str, str]:
+    """The places of the schemas that a keyword has, by name."""
     value = schema.get(keyword)
-    return list(value) if isinstance(value, dict) else []
+    if not isinstance(value, dict):
+        return {}
+    above = document.child(place, keyword)
+    return {name: document.child(above, name) for name in value}
