@@ -84,12 +84,14 @@ class Generate(msgspec.Struct, frozen=True, tag=True):
 
 
 class Choose(msgspec.Struct, frozen=True, tag=True):
-    """Append `tokens`, then score every continuation. The lease keeps only `tokens`."""
+    """Append `tokens`, then score every continuation, with `top` alternatives for each of its tokens. The lease keeps
+    only `tokens`."""
 
     request: int
     lease: int
     tokens: tuple[int, ...]
     choices: tuple[tuple[int, ...], ...]
+    top: int = 0
 
 
 class Prefill(msgspec.Struct, frozen=True, tag=True):
@@ -164,11 +166,12 @@ class Finished(msgspec.Struct, frozen=True, tag=True):
 
 
 class Chosen(msgspec.Struct, frozen=True, tag=True):
-    """logprobs[k][i]: log-probability of token i of choice k given all before it."""
+    """logprobs[k][i]: log-probability of token i of choice k given all before it. top[k][i]: the most likely there."""
 
     request: int
     logprobs: tuple[tuple[float, ...], ...]
     usage: Usage
+    top: tuple[tuple[tuple[tuple[int, float], ...], ...], ...] = ()
 
 
 class Failed(msgspec.Struct, frozen=True, tag=True):

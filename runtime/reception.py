@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any
 
 from ..grammars.errors import EspalierError
-from .checks import check_length, check_sampling, check_tokens
+from .checks import MOST_LOGPROBS, check_integer, check_length, check_sampling, check_tokens
 from .errors import InvalidParameter, Overloaded, RequestAborted
 from .lease import Lease, LeaseTable, TokenChain
 from .messages import (
@@ -173,7 +173,8 @@ class Reception:
         self._check_fit(len(lease.chain), max(map(len, command.choices), default=0))
         for choice in command.choices:
             check_tokens("choices", choice, self._engine.executor.vocabulary_size)
-        job = ChoiceJob(command.request, lease, command.choices, len(lease.chain))
+        check_integer("logprobs", command.top, 0, MOST_LOGPROBS)
+        job = ChoiceJob(command.request, lease, command.choices, len(lease.chain), command.top)
         job.head = self._scoring(job, lease.chain.copy(), job.first_tokens())
         return job.head
 
@@ -196,7 +197,10 @@ class Reception:
         if scoring is job.head:
             self._begin_parts(job, scoring)
         if job.complete:
-            self._engine.emit(Chosen(job.request, job.logprobs(), job.usage(self._engine.clock())))
+            scores = job.scores()
+            logprobs = tuple(tuple(one.logprob for one in choice) for choice in scores)
+            top = tuple(tuple(one.top for one in choice) for choice in scores) if job.top else ()
+            self._engine.emit(Chosen(job.request, logprobs, job.usage(self._engine.clock()), top))
 
     def _begin_parts(self, job: ChoiceJob, head: Scoring) -> None:
         for index, choice in enumerate(job.choices):

@@ -122,7 +122,7 @@ class Scoring(Request):
         super().__init__(id, lease, chain, arrival, now)
         self.targets = targets
         self.job = job
-        self.scores: dict[int, tuple[float, ...]] = {}
+        self.scores: dict[int, tuple[Sampled, ...]] = {}
 
     @property
     def is_part(self) -> bool:
@@ -136,10 +136,11 @@ class Scoring(Request):
         return tuple(position for position in range(start, end) if position in self.targets)
 
     def picks(self, position: int, logits: int) -> list[Pick]:
-        return [Pick(logits=logits, target=token, position=position) for token in self.targets[position]]
+        return [Pick(logits=logits, target=token, position=position, top_logprobs=self.job.top)
+                for token in self.targets[position]]
 
     def take(self, position: int, drawn: Sequence[Sampled]) -> None:
-        self.scores[position] = tuple(sampled.logprob for sampled in drawn)
+        self.scores[position] = tuple(drawn)
 
 
 @dataclass(slots=True, eq=False)
@@ -150,6 +151,7 @@ class ChoiceJob:
     lease: Lease
     choices: tuple[tuple[int, ...], ...]
     prefix: int
+    top: int = 0
     head: Scoring | None = None
     parts: dict[int, Scoring] = field(default_factory=dict)  # by index of the choice
 
@@ -165,9 +167,10 @@ class ChoiceJob:
     def complete(self) -> bool:
         return not any(part.open for part in self.parts.values()) and self.head is not None and not self.head.open
 
-    def logprobs(self) -> tuple[tuple[float, ...], ...]:
+    def scores(self) -> tuple[tuple[Sampled, ...], ...]:
+        """Of each choice, of each of its tokens."""
         if self.head is None:
-            raise EngineFault("a choice without a head was read", where="ChoiceJob.logprobs")
+            raise EngineFault("a choice without a head was read", where="ChoiceJob.scores")
         firsts = iter(self.head.scores.get(self.prefix - 1, ()))
         scores = []
         for index, choice in enumerate(self.choices):

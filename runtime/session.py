@@ -28,6 +28,7 @@ from .messages import (
     Prefill,
     ReleaseLease,
     Sampling,
+    TokenLogprob,
     TrimLease,
     Usage,
 )
@@ -207,6 +208,26 @@ class Session:
         totals = tuple(sum(scores) for scores in chosen.logprobs)
         best = max(range(len(totals)), key=lambda index: (totals[index], -index))
         return Scores(totals, encoded, chosen.logprobs, best, chosen.usage)
+
+    async def score(self, branch: BranchId, top: int = 0) -> tuple[TokenLogprob, ...]:
+        """Log-probabilities of the branch's own tokens but the first, each given all before it, with `top` of the most
+        likely ones. Raises like `generate`."""
+        tokens = self.tokens(branch)
+        check_length(len(tokens), 0, self._runtime.context)
+        if len(tokens) == 1:
+            return ()
+        other = self.branch()
+        try:
+            state = self._idle(other)
+            state.append_ids(tokens[:1])
+            rest = (tuple(tokens[1:]),)
+            chosen = await self._ask(state, lambda request, new: Choose(request, other, new, rest, top))
+        finally:
+            self.release(other)
+        if not isinstance(chosen, Chosen):
+            raise EngineFault(f"scores were answered by {type(chosen).__name__}", where="session")
+        alternatives = chosen.top[0] if chosen.top else ((),) * len(rest[0])
+        return tuple(map(TokenLogprob, chosen.logprobs[0], alternatives))
 
     async def prefill(self, branch: BranchId) -> Usage:
         """Compute the branch, so that forks of it share the work."""

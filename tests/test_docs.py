@@ -20,6 +20,7 @@ from espalier.grammars.errors import InvalidConstraint, UnsupportedKeyword
 from espalier.grammars.limits import Limits
 from espalier.runtime.config import EngineConfig
 from espalier.runtime.server import errors
+from espalier.runtime.server.completions import CompletionRequest
 from espalier.runtime.server.metrics import Metrics
 from espalier.runtime.server.requests import ChatRequest
 from espalier.runtime.server.settings import Settings
@@ -120,6 +121,7 @@ def test_every_option_of_serve_is_in_the_server_page_with_its_default() -> None:
 
 def test_every_field_of_a_request_is_in_the_server_page() -> None:
     assert set(ChatRequest.model_fields) <= set(rows(section("server.md", "Chat completions")))
+    assert set(CompletionRequest.model_fields) <= set(rows(section("server.md", "Completions")))
 
 
 def test_the_metrics_of_the_server_page_are_those_that_exist() -> None:

@@ -18,7 +18,8 @@ from starlette.responses import Response
 from ...grammars.errors import EspalierError
 from ..errors import EngineFault, UnknownModel
 from ..messages import Stats
-from .chat import ChatService
+from .chat import ChatJob
+from .completions import CompletionJob
 from .contract import ChatRuntime
 from .edge import Edge
 from .errors import NotReady, ShuttingDown
@@ -27,6 +28,7 @@ from .gate import Gate
 from .guard import Guard
 from .metrics import Metrics
 from .replies import ModelCard, ModelList
+from .service import Service
 from .settings import Settings
 
 ENGINE_SECONDS = 10.0  # longer than any one step takes
@@ -44,19 +46,27 @@ def create_app(runtime: ChatRuntime, settings: Settings | None = None, gate: Gat
     )
     faults = Faults(metrics)
     app.add_middleware(Edge, faults=faults)
-    service = _Service(runtime, gate, metrics, faults)
+    pages = _Pages(runtime, gate, metrics, faults)
     for kind in (EspalierError, HTTPException, RequestValidationError):
-        app.add_exception_handler(kind, service.problem)
-    app.add_route("/health", service.health, methods=["GET"])  # not an API route: the dependencies pass it by
-    app.add_api_route("/metrics", service.metrics, methods=["GET"], response_model=None)
-    app.add_api_route("/v1/models", service.models, methods=["GET"], response_model=None)
-    app.add_api_route("/v1/models/{model:path}", service.model, methods=["GET"], response_model=None)
-    chat = ChatService(runtime, settings, metrics, faults, gate)
-    app.add_api_route("/v1/chat/completions", chat.chat, methods=["POST"], response_model=None)
+        app.add_exception_handler(kind, pages.problem)
+    app.add_route("/health", pages.health, methods=["GET"])  # not an API route: the dependencies pass it by
+    app.add_api_route("/metrics", pages.metrics, methods=["GET"], response_model=None)
+    app.add_api_route("/v1/models", pages.models, methods=["GET"], response_model=None)
+    app.add_api_route("/v1/models/{model:path}", pages.model, methods=["GET"], response_model=None)
+    generating = Service(runtime, settings, metrics, faults, gate)
+
+    async def chat(request: Request) -> Response:
+        return await generating.answer(request, lambda body: ChatJob.read(runtime, settings, body))
+
+    async def complete(request: Request) -> Response:
+        return await generating.answer(request, lambda body: CompletionJob.read(runtime, body))
+
+    app.add_api_route("/v1/chat/completions", chat, methods=["POST"], response_model=None)
+    app.add_api_route("/v1/completions", complete, methods=["POST"], response_model=None)
     return app
 
 
-class _Service:
+class _Pages:
     def __init__(self, runtime: ChatRuntime, gate: Gate, metrics: Metrics, faults: Faults) -> None:
         self._runtime = runtime
         self._gate = gate

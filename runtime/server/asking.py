@@ -38,26 +38,31 @@ class Enforced:
             raise ConstraintRefused(error, self.place(error.where)) from error
 
 
+Prompt = Callable[[ChatSession, BranchId], None]
+"""Appends a prompt to an empty branch; it may block."""
+
+
 @dataclass(frozen=True, slots=True)
 class Question:
-    """prompt: appends it to an empty branch; it may block. where: the field of the body that it came in. budget: tokens
-    of an answer; None: what the context leaves, at most `most`. logprobs: how many alternatives each token is told
-    with; None: no log-probabilities at all."""
+    """where: the field of the body that the prompts came in. budget: tokens of an answer; None: what the context
+    leaves, at most `most`. logprobs: how many alternatives each token is told with; None: no log-probabilities at all.
+    echo: the prompts' tokens are told, and scored where log-probabilities are."""
 
     form: SamplingForm
-    prompt: Callable[[ChatSession, BranchId], None]
+    prompts: tuple[Prompt, ...]
     where: str
     budget: int | None
     most: int
     enforced: Enforced | None = None
     logprobs: int | None = None
+    echo: bool = False
 
     @property
     def choices(self) -> int:
-        return self.form.n or 1
+        return len(self.prompts) * (self.form.n or 1)
 
     def specs(self, prompt: int, context: int) -> list[GenerateSpec]:
-        """One a choice. prompt: its tokens. Raises PromptTooLong."""
+        """One a choice of a prompt; none where the budget is 0. prompt: its tokens. Raises PromptTooLong."""
         room, least = context - prompt, 1 if self.budget is None else self.budget
         if room < least:
             raise PromptTooLong(
@@ -65,7 +70,7 @@ class Question:
                 where=self.where, fix=f"Shorten the {self.where} or lower max_tokens.",
             )
         budget = min(room, self.most) if self.budget is None else self.budget
-        return [self._spec(budget, choice) for choice in range(self.choices)]
+        return [self._spec(budget, choice) for choice in range(self.form.n or 1)] if budget else []
 
     def _spec(self, budget: int, choice: int) -> GenerateSpec:
         form = self.form

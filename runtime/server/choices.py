@@ -1,4 +1,4 @@
-"""The answers to one prompt: as many as were asked for, generated at once, the prompt computed once."""
+"""The answers to a request: as many of each prompt as were asked for, generated at once, a prompt computed once."""
 
 from __future__ import annotations
 
@@ -7,21 +7,45 @@ from collections.abc import AsyncGenerator, AsyncIterator, Sequence
 from contextlib import aclosing, asynccontextmanager
 from dataclasses import dataclass
 
-from msgspec import structs
-
-from ..branch import Answer, Chunk
-from ..messages import Usage
+from ..branch import Answer, BranchId, Chunk, GenerateSpec
+from ..messages import TokenLogprob, Usage
 from .asking import Question
 from .contract import ChatRuntime, ChatSession, Generation
 from .gate import Gate
 
 
 @dataclass(frozen=True, slots=True)
+class Asked:
+    """One prompt. usage: of what its choices have in common; None: the only one tells it. tokens, scores: of a prompt
+    that is echoed, and the scores of all its tokens but the first."""
+
+    usage: Usage | None = None
+    tokens: tuple[int, ...] = ()
+    scores: tuple[TokenLogprob, ...] = ()
+
+
+class Silence:
+    """A generation of no tokens."""
+
+    def __init__(self, prompt: Usage) -> None:
+        self.answer = Answer("", (), "length", prompt)
+
+    def __aiter__(self) -> Silence:
+        return self
+
+    async def __anext__(self) -> Chunk:
+        raise StopAsyncIteration
+
+    async def aclose(self) -> None:
+        """Nothing runs."""
+
+
+@dataclass(frozen=True, slots=True)
 class Choices:
-    """prompt: the usage of what they have in common; None: the only one tells it."""
+    """generations: those of each prompt one after the other, as many for each."""
 
     generations: Sequence[Generation]
-    prompt: Usage | None = None
+    prompts: Sequence[Asked]
 
     async def chunks(self) -> AsyncGenerator[tuple[int, Chunk | None], None]:
         """(which choice, its next chunk or None when it is complete), as they come. The first failure ends all."""
@@ -44,10 +68,14 @@ class Choices:
         return [generation.answer for generation in self.generations]
 
     def usage(self) -> Usage:
-        """Of all together, once they are complete: the prompt counts once."""
+        """Of all together, once they are complete: a prompt counts once."""
         parts = [answer.usage for answer in self.answers]
-        whole = parts[0] if self.prompt is None else self.prompt
-        return structs.replace(whole, generated=sum(part.generated for part in parts))
+        each = len(parts) // len(self.prompts)
+        heads = [asked.usage or parts[at * each] for at, asked in enumerate(self.prompts)]
+        return Usage(
+            prompt=sum(head.prompt for head in heads), cached=sum(head.cached for head in heads),
+            generated=sum(part.generated for part in parts),
+        )
 
 
 @asynccontextmanager
@@ -66,14 +94,35 @@ async def answering(runtime: ChatRuntime, gate: Gate, question: Question) -> Asy
 
 
 async def _begun(runtime: ChatRuntime, session: ChatSession, question: Question) -> Choices:
-    branch = session.branch()
-    await asyncio.to_thread(question.prompt, session, branch)  # renders a template: not on the loop
-    specs = question.specs(session.length(branch), runtime.context)
-    if len(specs) == 1:
-        return Choices([session.generate(branch, specs[0])])
-    prompt = await session.prefill(branch)
-    branches = session.fork(branch, len(specs))
-    return Choices([session.generate(*pair) for pair in zip(branches, specs, strict=True)], prompt)
+    generations: list[Generation] = []
+    prompts: list[Asked] = []
+    for prompt in question.prompts:
+        branch = session.branch()
+        await asyncio.to_thread(prompt, session, branch)  # renders a template: not on the loop
+        specs = question.specs(session.length(branch), runtime.context)
+        asked, own = await _asked(session, branch, question, specs)
+        prompts.append(asked)
+        generations += own
+    return Choices(generations, prompts)
+
+
+async def _asked(session: ChatSession, branch: BranchId, question: Question, specs: Sequence[GenerateSpec]
+                 ) -> tuple[Asked, list[Generation]]:
+    """One prompt, and the generations that go on from it."""
+    tokens = tuple(session.tokens(branch)) if question.echo else ()
+    scores: tuple[TokenLogprob, ...] = ()
+    usage: Usage | None = None
+    if question.echo and question.logprobs is not None:
+        scores = await session.score(branch, question.logprobs)
+        usage = Usage(prompt=len(tokens))  # what is scored is computed whole
+    elif len(specs) != 1:
+        usage = await session.prefill(branch)
+    if usage is not None and not specs:
+        silent: list[Generation] = [Silence(usage) for _ in range(question.form.n or 1)]
+        return Asked(usage, tokens, scores), silent
+    branches = [branch] if len(specs) == 1 else session.fork(branch, len(specs))
+    begun = [session.generate(*pair) for pair in zip(branches, specs, strict=True)]
+    return Asked(usage, tokens, scores), begun
 
 
 async def _merged(generations: Sequence[Generation]) -> AsyncGenerator[tuple[int, Chunk | None], None]:

@@ -6,10 +6,10 @@ from collections.abc import Sequence
 from typing import Protocol
 
 from ...grammars.constraint import Constraint
-from ..branch import Answer, BranchId, Chunk, GenerateSpec
+from ..branch import Answer, BranchId, Chunk, GenerateSpec, Piece
 from ..call_format import CallFormat
 from ..conversation import Message, Tool
-from ..messages import Stats, Usage
+from ..messages import Stats, TokenLogprob, Usage
 
 
 class Generation(Protocol):
@@ -40,6 +40,13 @@ class ChatSession(Protocol):
 
     async def prefill(self, branch: BranchId) -> Usage:
         """Compute the branch, so that forks of it share the work."""
+
+    def extend(self, branch: BranchId, pieces: Sequence[Piece]) -> None: ...
+
+    def tokens(self, branch: BranchId) -> Sequence[int]: ...
+
+    async def score(self, branch: BranchId, top: int = 0) -> tuple[TokenLogprob, ...]:
+        """Of the branch's own tokens but the first, with so many alternatives."""
 
     def fork(self, branch: BranchId, count: int) -> Sequence[BranchId]: ...
 

@@ -179,7 +179,9 @@ def _known_problem(cause: EspalierError) -> Problem | None:
             return _client_problem(cause, cause.param)
         case ConstraintError():  # of a text: a character that no token can spell
             return _client_problem(cause, "messages")
-        case TemplateError() | TokenizerError() | EmptyPrompt() | PromptTooLong():
+        case EmptyPrompt() | PromptTooLong():
+            return _client_problem(cause, cause.where)
+        case TemplateError() | TokenizerError():
             return _client_problem(cause, "messages")
         case InvalidBody():  # its place is a line and column
             return _client_problem(cause, None)

@@ -43,7 +43,8 @@ class StreamOptions(Form):
 
 
 class SamplingForm(Form):
-    """The fields of every request that generates. `user` has no effect."""
+    """The fields of every request that generates. `user` has no effect; the last three are accepted with the values
+    that change nothing."""
 
     model: str
     max_tokens: Annotated[int, Field(ge=1, le=MOST_TOKENS)] | None = None
@@ -58,6 +59,9 @@ class SamplingForm(Form):
     stream: bool | None = None
     stream_options: StreamOptions | None = None
     user: Name | None = None
+    frequency_penalty: Annotated[float, Field(ge=0, le=0)] | None = None
+    presence_penalty: Annotated[float, Field(ge=0, le=0)] | None = None
+    logit_bias: Annotated[dict[str, float], Field(max_length=0)] | None = None
 
     def check_stream(self) -> None:
         """Raises InvalidParameter."""

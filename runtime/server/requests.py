@@ -32,9 +32,6 @@ class ChatRequest(SamplingForm):
     tool_choice: ToolChoice | None = None
     parallel_tool_calls: bool | None = None
     # Accepted with the values that change nothing.
-    frequency_penalty: Annotated[float, Field(ge=0, le=0)] | None = None
-    presence_penalty: Annotated[float, Field(ge=0, le=0)] | None = None
-    logit_bias: Annotated[dict[str, float], Field(max_length=0)] | None = None
     store: Literal[False] | None = None
     service_tier: Literal["auto", "default"] | None = None
     modalities: Annotated[list[Literal["text"]], Field(min_length=1, max_length=1)] | None = None

@@ -7,11 +7,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from espalier.grammars.constraint import Constraint
-from espalier.runtime.branch import Answer, Chunk, GenerateSpec
+from espalier.runtime.branch import Answer, Chunk, GenerateSpec, Piece, Text
 from espalier.runtime.call_format import OWN, CallFormat
 from espalier.runtime.conversation import Message, Tool
 from espalier.runtime.errors import EngineFault
-from espalier.runtime.messages import Stats, Usage
+from espalier.runtime.messages import Stats, TokenLogprob, Usage
 
 CONTEXT = 512
 
@@ -87,6 +87,15 @@ class FakeSession:
 
     async def prefill(self, branch: int) -> Usage:
         return Usage(prompt=self.length(branch), cached=3)
+
+    def extend(self, branch: int, pieces: Sequence[Piece]) -> None:
+        self._messages += [("prompt", piece.text) for piece in pieces if isinstance(piece, Text) and piece.text]
+
+    def tokens(self, branch: int) -> list[int]:
+        return list(range(self.length(branch)))
+
+    async def score(self, branch: int, top: int = 0) -> tuple[TokenLogprob, ...]:
+        return tuple(TokenLogprob(-1.0) for _ in range(self.length(branch) - 1))
 
     def fork(self, branch: int, count: int) -> list[int]:
         return [branch] * count

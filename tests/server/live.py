@@ -35,6 +35,10 @@ class LiveServer:
         content = {"content": body} if isinstance(body, bytes) else {"json": body}
         return self.http.post("/v1/chat/completions", headers=headers, **content, **options)
 
+    def complete(self, body: object) -> httpx.Response:
+        """A completion request as plain HTTP."""
+        return self.http.post("/v1/completions", json=body)
+
     def get(self, path: str, **options: object) -> httpx.Response:
         return self.http.get(path, **options)
 

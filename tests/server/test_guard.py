@@ -33,7 +33,7 @@ def routes() -> list[tuple[str, str]]:
 def test_the_routes_are_these() -> None:
     assert sorted(routes()) == [
         ("GET", "/health"), ("GET", "/metrics"), ("GET", "/v1/models"), ("GET", "/v1/models/{model:path}"),
-        ("HEAD", "/health"), ("POST", "/v1/chat/completions"),
+        ("HEAD", "/health"), ("POST", "/v1/chat/completions"), ("POST", "/v1/completions"),
     ]
 
 
