@@ -13,8 +13,9 @@ import gc
 import itertools
 import time
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
+from importlib.metadata import version
 from typing import Any
 
 import torch
@@ -116,8 +117,9 @@ class Measuring:
         self.slot = 4 * shape.layers * shape.kv_heads * shape.head_dim  # bytes of keys and values
         self.rows: list[Measure] = []
 
-    def driver(self, *, step_tokens: int = 8192, **options: object) -> Driver:
-        config = EngineConfig(device="cuda", exact=self.exact, pages=17408, step_tokens=step_tokens)
+    def driver(self, *, step_tokens: int = 8192, rows: int = 64, **options: object) -> Driver:
+        config = EngineConfig(
+            device="cuda", exact=self.exact, pages=max(17408, 72 * rows), step_tokens=step_tokens, max_rows=rows)
         gc.collect()  # an engine before it, whose parts know each other
         torch.cuda.empty_cache()
         began = time.perf_counter()
@@ -242,6 +244,7 @@ def main() -> None:
     measuring.shared(measuring.driver(share_from=1 << 30), "read by each", salted=False)
     measuring.shared(measuring.driver(), "no tree", salted=True)
     measuring.decode(measuring.driver(captures=False), 1, ", launched one by one")
+    measuring.decode(measuring.driver(rows=256), 256)
     measuring.prefill(measuring.driver(step_tokens=512), PROMPT, ", 512 tokens a step")
     shape = measuring.shape
     rows = measuring.rows
@@ -249,9 +252,9 @@ def main() -> None:
         del measuring
         gc.collect()
         torch.cuda.empty_cache()
-        for name, value in peer(shape, (1, 8, 64), PROMPT):
-            rows.append(Measure(name, "tok/s", value, peer="transformers"))
-            print(rows[-1].line(), flush=True)
+        found = dict(peer(shape, (1, 8, 64), PROMPT))
+        name = f"transformers {version('transformers')}, eager"
+        rows = [replace(row, peer=name, peer_value=found[row.work]) if row.work in found else row for row in rows]
     save("engine_gpu_exact" if arguments.exact else "engine_gpu", rows, torch.cuda.get_device_name(), arguments.commit)
 
 

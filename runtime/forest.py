@@ -14,9 +14,25 @@ from itertools import pairwise
 from ..kernels import items
 from .plan import Row
 
-# Slots that a shared segment must save, times the tiles of tokens that then need not read them: below it, its parts
-# cost more than they save. An estimate: not swept.
-LEAST = 512
+# Swept on an H200 in steps of Llama-3-8B's shape, bench/results/engine_gpu_sweep.json.
+LEAST, LEAST_WIDE = 512, 20_000
+
+
+@dataclass(frozen=True, slots=True)
+class Worth:
+    """When a prefix is read once. tile: tokens that read together; those of one row do so anyway, so that long rows
+    gain nothing. few: more tokens than that are wide work, which a step of few tokens else has none of, and which costs
+    it 0.4 ms. least: slots a segment must save, times the tiles that need not read them; wide: all wide ones together.
+    """
+
+    tile: int
+    few: int
+    least: int = LEAST
+    wide: int = LEAST_WIDE
+
+    def saved(self, tokens: Sequence[int]) -> int:
+        """Tiles that need not read what these rows share."""
+        return sum(-(-count // self.tile) for count in tokens) - -(-sum(tokens) // self.tile)
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,12 +44,14 @@ class Forest:
     segments: tuple[items.Segment, ...]
 
 
-def forest(rows: Sequence[Row], slots: Sequence[int], page: int, tile: int, least: int = LEAST) -> Forest:
-    """slots: the block table of each row. tile: tokens that read together; those of one row do so anyway, so that long
-    rows gain nothing."""
+def forest(rows: Sequence[Row], slots: Sequence[int], page: int, worth: Worth) -> Forest:
+    """slots: the block table of each row."""
     order = sorted(range(len(rows)), key=lambda index: rows[index].pages)
     shared = [_common(rows[one], rows[other], page) for one, other in pairwise(order)]
-    segments, leaf = _segments(shared, [len(rows[index].tokens) for index in order], page, tile, least)
+    tokens = [len(rows[index].tokens) for index in order]
+    segments, leaf, wide = _segments(shared, tokens, page, worth, True)
+    if wide < worth.wide and max(tokens) <= worth.few:
+        segments, leaf, _ = _segments(shared, tokens, page, worth, False)
     return _ended(order, rows, slots, segments, leaf)
 
 
@@ -83,11 +101,12 @@ def _common(one: Row, other: Row, page: int) -> int:
 
 
 def _segments(
-    shared: Sequence[int], tokens: Sequence[int], page: int, tile: int, least: int
-) -> tuple[list[items.Segment], list[int]]:
-    """In pre-order, and the segment in which each row ends. shared: pages that a row has in common with the next."""
+    shared: Sequence[int], tokens: Sequence[int], page: int, worth: Worth, wide: bool
+) -> tuple[list[items.Segment], list[int], int]:
+    """In pre-order, the segment in which each row ends, and what wide segments save. shared: pages that a row has in
+    common with the next. wide: whether there may be wide ones."""
     segments: list[items.Segment] = []
-    leaf = [0] * (len(shared) + 1)
+    leaf, spared = [0] * (len(shared) + 1), 0
     waiting = [(0, len(leaf), 0, -1)]  # rows [first, last) below `parent`, which ends at page `begin`
     while waiting:
         first, last, begin, parent = waiting.pop()
@@ -97,10 +116,11 @@ def _segments(
             continue
         depth = min(shared[first:last - 1])
         cuts = [first, *(at + 1 for at in range(first, last - 1) if shared[at] == depth), last]
-        below = tokens[first:last]
-        saved = sum(-(-count // tile) for count in below) - -(-sum(below) // tile)
-        if (depth - begin) * page * saved >= least:
+        is_wide = sum(tokens[first:last]) > worth.few
+        saved = (depth - begin) * page * worth.saved(tokens[first:last])
+        if saved >= worth.least and (wide or not is_wide):
+            spared += saved if is_wide else 0
             segments.append(items.Segment(begin * page, depth * page, first, last, parent, 0))
             begin, parent = depth, len(segments) - 1
         waiting += [(a, b, begin, parent) for a, b in reversed(list(pairwise(cuts)))]
-    return segments, leaf
+    return segments, leaf, spared

@@ -15,9 +15,8 @@ from .config import EngineConfig
 from .device_draws import DeviceDraws, Drawn
 from .errors import EngineFault, InvalidParameter
 from .executor import Ticket
-from .forest import LEAST
 from .models.llama import Llama, allocate_cache
-from .paged_steps import CAPTURED, PagedSteps, error_of
+from .paged_steps import PagedSteps, captured, error_of
 from .picking import faults, tokens_of
 from .plan import Pick, Plan, Row, Sampled
 
@@ -30,11 +29,11 @@ class PagedExecutor:
     """
 
     def __init__(
-        self, model: Llama, config: EngineConfig, *, captures: bool = True, share_from: int = LEAST
+        self, model: Llama, config: EngineConfig, *, captures: bool = True, share_from: int | None = None
     ) -> None:
         """Compiles kernels, or reads them from their cache, and captures the small steps (captures). share_from: slots
-        that a prefix must save to be read once for several rows. Raises InvalidParameter for a model of another dtype,
-        or one whose heads or pages no kernel serves."""
+        that a prefix must save to be read once for several rows; None: what was swept. Raises InvalidParameter for a
+        model of another dtype, or one whose heads or pages no kernel serves."""
         if str(model.dtype) != f"torch.{config.dtype}":
             raise InvalidParameter(
                 f"the model holds {model.dtype}, not {config.dtype}", where="dtype", fix="Load it with this config."
@@ -52,7 +51,7 @@ class PagedExecutor:
         with torch.inference_mode():
             error = error_of(model.device)
             self._cache = allocate_cache(model, config.pages + 1, config.page)
-            self._draws = DeviceDraws(self.vocabulary_size, max(config.max_rows, CAPTURED), error)
+            self._draws = DeviceDraws(self.vocabulary_size, max(config.max_rows, captured(config.max_rows)), error)
             self._steps = PagedSteps(
                 model, self._cache, self._draws.named, error, heads, rows=config.max_rows, tokens=config.step_tokens,
                 context=self.context, share_from=share_from)
@@ -116,7 +115,7 @@ class PagedExecutor:
 
     def _warm_up(self, config: EngineConfig, captures: bool) -> None:
         """Every kernel runs once, in each size of a step; then the small steps are captured."""
-        sizes = [1 << i for i in range(CAPTURED.bit_length()) if 1 << i <= config.max_rows]
+        sizes = [1 << i for i in range(captured(config.max_rows).bit_length()) if 1 << i <= config.max_rows]
         for count in sizes if self._model.device.type == "cuda" else sizes[:1]:
             self._try(Plan(0, tuple(Row((0,), 0, (0,), (0,)) for _ in range(count))), count)
         if self._model.device.type == "cuda":

@@ -1,8 +1,8 @@
 """The steps of a model on a device: rows become a forest, a forest a plan there, small steps captured graphs.
 
-    tokens of a step     1    2    4  ...  64  |  up to step_tokens
-    memory               a room each, padded   |  one room, padded to a multiple of 64
-    launches             one graph             |  one by one
+    tokens of a step     1   2   4  ...  64 (256 where so many rows run)  |  up to step_tokens
+    memory               a room each, padded                              |  one room, padded to a multiple of 64
+    launches             one graph                                        |  one by one
 """
 
 from __future__ import annotations
@@ -19,12 +19,13 @@ from ..kernels.layout import PagedCache
 from ..kernels.planned_batch import BatchRoom, Counts, Heads, Parts, least_items, padded
 from ..kernels.sent import sent
 from .block_tables import BlockTables, Change
-from .forest import Forest, apart, forest, grown
+from .forest import LEAST, LEAST_WIDE, Forest, Worth, apart, forest, grown
 from .models.llama import Llama, forward
 from .plan import Row
 
-# Steps of up to so many tokens are captured: with more, the device works longer than the host launches.
-CAPTURED = 64
+# Steps of up to so many tokens are captured, up to the second where so many rows run: with more, the device works
+# longer than the host launches.
+CAPTURED = (64, 256)
 # Larger steps are padded to a multiple of it, so that few variants of a kernel are compiled.
 STRIDE = 64
 # The least changes that are sent at once, padded, for the same reason.
@@ -45,22 +46,25 @@ class PagedSteps:
 
     def __init__(
         self, model: Llama, cache: PagedCache, named: torch.Tensor, error: torch.Tensor, heads: Heads, *,
-        rows: int, tokens: int, context: int, share_from: int,
+        rows: int, tokens: int, context: int, share_from: int | None,
     ) -> None:
         """cache: its last page is for tokens that a step does not have. named: tokens of the draws before."""
         self._model, self._cache, self._named, self._error, self._heads = model, cache, named, error, heads
-        count = 2 * max(rows, CAPTURED)
+        count = 2 * max(rows, captured(rows))
         self._owners = BlockTables(count)
         self._tables = torch.full((count + 1, -(-context // cache.page)), cache.pages - 1, dtype=torch.int32,
                                   device=model.device)
-        self._share_from = share_from
+        self._worth = Worth(
+            heads.cut.tokens(True), heads.cut.tokens(False),
+            *(LEAST, LEAST_WIDE) if share_from is None else (share_from, share_from))
         self._before: tuple[tuple[tuple[int, ...], ...], Forest] | None = None
         self._parts = Parts(heads, model.device)
         on_gpu = model.device.type == "cuda"
         self._side = torch.cuda.Stream(model.device, priority=-1) if on_gpu else None  # type: ignore[no-untyped-call]
         most = -(-max(tokens, rows) // STRIDE) * STRIDE
         self._large = self._room(rows + STRIDE, most)
-        self._small = {1 << i: self._room(1 << i, 1 << i) for i in range(CAPTURED.bit_length()) if 1 << i <= most}
+        self._small = {1 << i: self._room(1 << i, 1 << i)
+                       for i in range(captured(rows).bit_length()) if 1 << i <= most}
         self._graphs: dict[int, list[Captured]] = {}
 
     def _room(self, rows: int, tokens: int) -> BatchRoom:
@@ -85,10 +89,10 @@ class PagedSteps:
         order, source, wanted = _arranged(rows, found)
         room.fill(cut_rows, segments, tokens=tokens, ids=[ids[at] for at in order], source=source, wanted=wanted)
         room.send()
-        for captured in self._graphs.get(tokens, ()):
-            if all(need <= there for need, there in zip(counts.whole, captured.counts, strict=True)):
-                captured.graph.replay()
-                return captured.logits
+        for made in self._graphs.get(tokens, ()):
+            if all(need <= there for need, there in zip(counts.whole, made.counts, strict=True)):
+                made.graph.replay()
+                return made.logits
         return self._launched(room, tokens, counts.fine, len(wanted), any(at >= 0 for at in source))
 
     def _room_for(self, count: int) -> tuple[BatchRoom, int]:
@@ -141,7 +145,7 @@ class PagedSteps:
         if same and self._before is not None and self._before[0] == who:
             found = grown(self._before[1], rows, slots)
         else:
-            found = forest(rows, slots, self._cache.page, self._heads.cut.tokens(True), self._share_from)
+            found = forest(rows, slots, self._cache.page, self._worth)
         self._before = who, found
         return found
 
@@ -153,6 +157,12 @@ class PagedSteps:
         padded = np.full((-(-len(changes) // CHANGES) * CHANGES, 3), -1, np.int32)
         padded[: len(changes)] = changes
         self._model.kernels.change_table(self._tables, sent(padded, self._tables.device), error=self._error)
+
+
+def captured(rows: int) -> int:
+    """Tokens of the largest step that is captured, where up to so many rows are computed at once."""
+    least, most = CAPTURED
+    return min(max(1 << (rows - 1).bit_length(), least), most)
 
 
 def error_of(device: torch.device) -> torch.Tensor:

@@ -9,10 +9,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from espalier.runtime.block_tables import BlockTables
-from espalier.runtime.forest import Forest, apart, forest, grown
+from espalier.runtime.forest import Forest, Worth, apart, forest, grown
 from espalier.runtime.plan import Row
 
-PAGE, TILE = 4, 8
+PAGE, TILE, FEW = 4, 8, 2
+
+
+def worth(least: int, wide: int = 0) -> Worth:
+    return Worth(TILE, FEW, least, wide)
 
 
 def rows_of(seed: int, count: int) -> list[Row]:
@@ -65,29 +69,44 @@ def check(found: Forest, rows: Sequence[Row], least: int) -> None:
 @given(st.integers(0, 1 << 30), st.integers(1, 12), st.sampled_from((1, 9, 1 << 30)))
 def test_every_row_reads_its_own_pages_once(seed: int, count: int, least: int) -> None:
     rows, slots = rows_of(seed, count), range(100, 100 + count)
-    check(forest(rows, slots, PAGE, TILE, least), rows, least)
+    check(forest(rows, slots, PAGE, worth(least)), rows, least)
     check(apart(rows, slots), rows, least)
 
 
 @given(st.integers(0, 1 << 30), st.integers(1, 12))
 def test_rows_that_only_got_longer_keep_their_forest(seed: int, count: int) -> None:
     rows, slots = rows_of(seed, count), range(100, 100 + count)
-    before = forest(rows, slots, PAGE, TILE, 1)
+    before = forest(rows, slots, PAGE, worth(1))
     longer = [Row((0,), row.start + len(row.tokens), (*row.pages, 9000 + i), ()) for i, row in enumerate(rows)]
     check(grown(before, longer, slots), longer, 0)
 
 
 def test_all_that_rows_share_is_one_segment() -> None:
     rows = [Row((0,), 12, (7, 8, 9, page), ()) for page in (20, 21, 22)]
-    segments = forest(rows, (0, 1, 2), PAGE, TILE, 24).segments
+    segments = forest(rows, (0, 1, 2), PAGE, worth(24)).segments
     assert [(segment.slot_begin, segment.slot_end, segment.row_end - segment.row_begin) for segment in segments] == [
         (0, 12, 3), (12, 13, 1), (12, 13, 1), (12, 13, 1)]
-    assert len(forest(rows, (0, 1, 2), PAGE, TILE, 25).segments) == 3
+    assert len(forest(rows, (0, 1, 2), PAGE, worth(25)).segments) == 3
+
+
+def test_wide_segments_are_worth_it_together_or_not_at_all() -> None:
+    """Two prompts of three rows each, and one of two rows, whose segment is not wide."""
+    rows = [Row((0,), 12, (prompt, prompt + 1, prompt + 2, 90 + own), ())
+            for own, prompt in enumerate((10, 10, 10, 20, 20, 20, 30, 30))]
+
+    def shared(wide: int, first: int = 1) -> list[int]:
+        some = [Row((0,) * first, 12, rows[0].pages, ()), *rows[1:]]
+        counts = [s.row_end - s.row_begin for s in forest(some, range(8), PAGE, worth(1, wide)).segments]
+        return [count for count in counts if count > 1]
+
+    assert shared(48) == [3, 3, 2]
+    assert shared(49) == [2]
+    assert shared(49, first=3) == [3, 3, 2]  # there is wide work anyway
 
 
 def test_rows_that_fill_their_tiles_share_nothing() -> None:
     rows = [Row((0,) * 16, 12, (7, 8, 9, *own), ()) for own in (range(20, 24), range(30, 34))]
-    assert len(forest(rows, (0, 1), PAGE, TILE, 1).segments) == 2
+    assert len(forest(rows, (0, 1), PAGE, worth(1)).segments) == 2
 
 
 @given(st.lists(st.lists(st.tuples(st.integers(0, 5), st.lists(st.integers(0, 3), min_size=1, max_size=4)),
