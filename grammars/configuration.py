@@ -164,7 +164,7 @@ class Explorer:
         Raises ConstraintTooLarge when a budget is passed.
         """
         with self._lock:
-            number = self._number(configuration)
+            number = configuration.number or self._number(configuration)
             found = accept(self._address, number, token)
             while found < 0:
                 self._make_room(found)

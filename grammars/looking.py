@@ -153,7 +153,8 @@ def _light(context, finished, count):  # type: ignore[no-untyped-def]
 def _alike(context, a, b, depth):  # type: ignore[no-untyped-def]
     """Whether two threads are equal down to so many frames below theirs."""
     threads, nodes = threads_of(context), nodes_of(context)
-    if threads[a, STATE] != threads[b, STATE] or threads[a, REG] != threads[b, REG]:
+    if threads[a, STATE] != threads[b, STATE] or threads[a, REG] != threads[b, REG] or (
+            threads[a, OPEN] != threads[b, OPEN]):
         return False
     one, other = threads[a, NODE], threads[b, NODE]
     for _ in range(depth):
@@ -166,8 +167,8 @@ def _alike(context, a, b, depth):  # type: ignore[no-untyped-def]
     return True
 
 
-@inner(_i8(CONTEXT_TYPE, _i8, _i8))
-def _represent(context, count, depth):  # type: ignore[no-untyped-def]
+@entry(_i8(CONTEXT_TYPE, _i8, _i8))
+def represent(context, count, depth):  # type: ignore[no-untyped-def]
     """Leaves of the room's threads[:count] that are alike down to that depth the one nearest to its end; returns how
     many are left."""
     threads, costs, left = threads_of(context), costs_of(context), 0
@@ -188,10 +189,8 @@ def _represent(context, count, depth):  # type: ignore[no-untyped-def]
 def _walk(context, count):  # type: ignore[no-untyped-def]
     """Walks the room's threads[:count] over the whole vocabulary as if no free key was written; the arena is left as it
     was. Negative in trouble."""
-    counts, threads, nodes = counts_of(context), threads_of(context), _i8(byte_of(context).size)
+    counts, nodes = counts_of(context), _i8(byte_of(context).size)
     marks = counts[NODES], counts[KEYS], counts[SETS]
-    for k in range(count):
-        threads[k, OPEN] = 0
     report_of(context)[:] = 0
     report_of(context)[ALLOWED] = _ALLOWED
     words_of(context)[:] = 0
@@ -205,9 +204,11 @@ def _walk(context, count):  # type: ignore[no-untyped-def]
 def _walk_light(context, number, count):  # type: ignore[no-untyped-def]
     """The walk of configuration `number`, whose threads are the room's; of threads that differ only in frames that no
     walk looks into, one stands for all. Negative in trouble."""
-    depth, report = _i8(0), report_of(context)
+    depth, report, threads = _i8(0), report_of(context), threads_of(context)
     while True:
-        left = _represent(context, count, depth) if count > 1 else count
+        for k in range(count):
+            threads[k, OPEN] = 0
+        left = represent(context, count, depth) if count > 1 else count
         found = _walk(context, left)
         if found < 0 or report[LOOKED] <= depth or left == count:
             return found

@@ -109,29 +109,26 @@ class Matcher:
             if token != rest[0]:
                 raise TokenRejected(token, f"token {rest[0]} is forced")
             rest = rest[1:]
-        successor = configuration.next.get(token) if configuration is not None else None
+        successor = None
+        if configuration is not None:
+            successor = configuration.next.get(token) or self._explorer.advance(configuration, token)
         if successor is None:
-            successor = self._enter(configuration, token)
+            self._end(configuration, token)
         following = _Position(position, token, successor, rest, position.need - 1)
         if self._forcing and not rest and successor is not None:
             plan = self._plan(following, successor)
             following.plan, following.need = plan.tokens, plan.need
         self._position = following
 
-    def _enter(self, configuration: Configuration | None, token: int) -> Configuration | None:
-        """The successor on a token not met here before; None past a stop id. Raises as accept does."""
+    def _end(self, configuration: Configuration | None, token: int) -> None:
+        """Whether the text may end with a token that leads nowhere. Raises as accept does."""
         if configuration is None:
-            if self._is_stop(token):
-                return None
-            raise TokenRejected(token, "the text has ended")
-        successor = self._explorer.advance(configuration, token)
-        if successor is not None:
-            return successor
-        if not self._is_stop(token):
+            if not self._is_stop(token):
+                raise TokenRejected(token, "the text has ended")
+        elif not self._is_stop(token):
             raise TokenRejected(token, self.explain())
-        if configuration.distance > 0:
+        elif configuration.distance > 0:
             raise TokenRejected(token, f"the text is not complete, {self.explain()}")
-        return None
 
     def _is_stop(self, token: int) -> bool:
         return token in self._grammar.vocabulary.stop

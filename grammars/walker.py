@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from .arena import DEPTH, PARENT, RETURN
+from .arena import PARENT, RETURN
 from .bodies import DEEPEST, Bodies, Body
 from .composing import read_body, read_threads
+from .looking import represent
 from .masking import NO_LIMIT
 from .slicing import SlicedWalk
 from .space import Space
@@ -97,21 +98,9 @@ class Walker:
 
     def _representatives(self, threads: Any, depth: int) -> Any:
         """Of threads that are equal down to so many frames below theirs, the one nearest to its end."""
-        nodes, costs = self._space.arena.arrays.nodes, self._space.arena.arrays.costs
-        best: dict[tuple[int, ...], tuple[int, int]] = {}
-        for k, (state, register, node, key, _) in enumerate(threads.tolist()):
-            name: tuple[int, ...] = (state, register, key)
-            at = node
-            for _ in range(depth if node else 0):
-                at, back, kept = nodes[at, : DEPTH].tolist()
-                name += (back, kept)
-                if not at:
-                    break
-            here = (int(costs[node]), k)
-            best[name] = min(best.get(name, here), here)
-        if len(best) == len(threads):
-            return threads
-        return threads[sorted(k for _, k in best.values())]
+        space = self._space
+        left = int(represent(space.address, space.load(threads), depth))
+        return threads if left == len(threads) else space.room.threads[:left].copy()
 
     def _read_one(self, key: bytes, body: Body | None, limit: int, exact: int) -> int:
         """What _read does, for one thread."""
