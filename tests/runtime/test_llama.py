@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import itertools
 import random
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +11,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from espalier.kernels import amx
+from espalier.kernels import amx, attention
 from espalier.kernels.quantized import GROUP
 from espalier.kernels.registry import kernels
 from espalier.runtime.config import EngineConfig
@@ -66,8 +67,8 @@ def test_the_model_computes_the_papers_equations(exact: bool) -> None:
 
 
 def test_the_torch_references_alone_carry_the_model() -> None:
-    """What a device without kernels of its own runs; here on the CPU."""
-    ops, dtype = kernels("cuda", torch.float32, "fast"), torch.float32
+    """The references of a GPU's kernels, on the CPU; its attention's plans a batch on the device."""
+    ops, dtype = replace(kernels("cuda", torch.float32, "fast"), attend=attention.reference), torch.float32
     model = build_llama(SHAPE, RandomWeights(0), ops, dtype, torch.device("cpu"))
     run = driver(model, exact=False)
     torch.testing.assert_close(run.whole(TOKENS, (9, 30)), driver().whole(TOKENS), rtol=1e-4, atol=1e-4)
