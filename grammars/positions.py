@@ -12,7 +12,7 @@ import re
 from collections.abc import Sequence
 
 from .charset import ALL, WORD, Ranges
-from .dfa import Dfa, Edge, trim
+from .dfa import Dfa, Edge, minimise, trim
 from .limits import Meter
 
 # What a path through empty moves asks of the next character: nothing, a word boundary before it, or none.
@@ -51,7 +51,7 @@ class Positions:
         self._eights: dict[tuple[int, int], int] = {}  # by byte of a set and its value
 
     def run(self, start: int, at_start: bool) -> Dfa:
-        """Trimmed, not minimal."""
+        """Minimal, as far as is cheap to find: over classes of characters, of which there are fewer than ranges."""
         first = self._state(self._closure(start, at_start=at_start), word=False)
         order, numbers = [first], {first: 0}
         met: dict[tuple[int, bool], int] = {}  # positions that read, as bits, and whether a word character -> state
@@ -71,12 +71,16 @@ class Positions:
                     if number == len(order):
                         order.append(follower)
                 targets.append(number)
-            edges.append(self._row(targets))
-        return trim(Dfa(tuple(edges), frozenset(i for i, state in enumerate(order) if self._final(*state))))
+            edges.append(_moves(targets))
+        finals = frozenset(i for i, state in enumerate(order) if self._final(*state))
+        small = minimise(trim(Dfa(tuple(edges), finals)))
+        return Dfa(tuple(map(self._row, small.edges)), small.finals)
 
-    def _row(self, targets: list[int]) -> tuple[Edge, ...]:
-        """targets: by class of characters, -1 for none."""
-        row: list[Edge] = []
+    def _row(self, moves: tuple[Edge, ...]) -> tuple[Edge, ...]:
+        """Edges on characters for those on their classes."""
+        targets, row = [-1] * len(self._reading), list[Edge]()
+        for low, high, target in moves:
+            targets[low: high + 1] = [target] * (high - low + 1)
         before, last = -1, -2
         for low, high, kind in self._spans:
             target = targets[kind]
@@ -147,6 +151,17 @@ class Positions:
                     queue.append(follower)
         self._meter.states(0)
         return queue
+
+
+def _moves(targets: list[int]) -> tuple[Edge, ...]:
+    """targets: by class of characters, -1 for none. Edges on the classes."""
+    row: list[Edge] = []
+    for kind, target in enumerate(targets):
+        if row and row[-1][2] == target and row[-1][1] + 1 == kind:
+            row[-1] = (row[-1][0], kind, target)
+        elif target >= 0:
+            row.append((kind, kind, target))
+    return tuple(row)
 
 
 def _alphabet(sets: list[Ranges]) -> tuple[list[Edge], list[int], list[bool]]:

@@ -57,8 +57,7 @@ def compile_regex(pattern: str, meter: Meter, *, search: bool = False, pointer: 
     """
     tree = regex_syntax.parse(pattern, meter.limits, pointer, fold=fold, dot_all=dot_all)
     _check_repetitions(tree, meter, pointer)
-    dfa = _determinise(tree, meter, pointer, before=search, after=search)
-    return minimise(dfa)
+    return _determinise(tree, meter, pointer, before=search, after=search)
 
 
 def _check_repetitions(tree: Node, meter: Meter, pointer: str) -> None:
@@ -194,7 +193,7 @@ def _determinise(tree: Node, meter: Meter, pointer: str, *, before: bool, after:
     _build(tree, nfa, entry, end, meter, pointer)
     if not nfa.looks and not nfa.behinds:
         return Positions(nfa.chars, nfa.empty, end, meter, open_end=after).run(start, at_start)
-    return _Simulator(nfa, start, end, meter, open_end=after).run(at_start)
+    return minimise(_Simulator(nfa, start, end, meter, open_end=after).run(at_start))
 
 
 class _Simulator:
