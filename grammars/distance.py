@@ -239,10 +239,8 @@ def _solve_members(context: Context, tables: Tables, layout: Layout, arrays: Arc
                    room: tuple[int, Any, Any]) -> dict[int, MembersProblem]:
     """What _solve_all does, where some objects have their keys in any order: those are solved by member_costs.py, and
     returned."""
-    alone = Context()
-    alone.put(TABLES, tables)
-    Arena(alone, 2)
-    problems = {index: _members_problem(alone, tables, layout, arrays, index, available)
+    Arena(context, 2)  # of sets of keys: none is made here
+    problems = {index: _members_problem(context, tables, layout, arrays, index, available)
                 for index in np.flatnonzero(layout.flat.kinds == MEMBERS).tolist()}
     starts, dirty = [FAR] * len(order), set(order)
     while dirty:
