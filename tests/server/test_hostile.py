@@ -16,6 +16,11 @@ from .test_errors import assert_shape
 
 GOOD = b'{"model":"org/tiny","messages":[{"role":"user","content":"x"}]}'
 
+TOOL = '"tools":[{"type":"function","function":{"name":"f","parameters":%s}}]'
+CALLED = (
+    '{"model":"org/tiny","messages":[{"role":"assistant","tool_calls":[{"id":"c","type":"function","function":'
+    '{"name":"f","arguments":"%s"}}]}]}'
+)
 SCHEMA_FORMAT = '"response_format":{"type":"json_schema","json_schema":{"name":"x","schema":%s}}'
 
 
@@ -50,6 +55,12 @@ BODIES = [
     (GOOD.replace(b"x", b"\\ud83d\\ude00"), 200),
     (b" \r\n\t" + GOOD + b"\n", 200),
     (chat('"temperature":1e-400,"top_p":1E0'), 200),
+    (chat(TOOL % ('{"not":' * 550 + "{}" + "}" * 550)), 200),
+    (chat(TOOL % '{"a":1,"a":2}'), 400),
+    ((CALLED % ('{\\"a\\":' * 550 + "1" + "}" * 550)).encode(), 200),
+    ((CALLED % ('{\\"a\\":' * 100_000)).encode(), 400),
+    ((CALLED % '{\\"a\\":\\"\\\\ud800\\"}').encode(), 400),
+    ((CALLED % "NaN").encode(), 400),
     (chat(SCHEMA_FORMAT % ('{"not":' * 550 + "{}" + "}" * 550)), 200),
 ]
 
