@@ -215,11 +215,22 @@ class Bodies:
                 beside = self._beside(state, hub, base) if base is not None else None
                 if beside is not None:
                     return beside
+            if hub == ALONE and self._may_return_behind(state):
+                self._returning.add(state)
+                return None
             found = self._body(state)
             if state in self._sparse and broad(self._context, state, 1, store.worth // _SPARSE, store.room.stack):
                 self._sparse.discard(state)  # what it leads to may return
                 self._returning.add(state)
             return found
+
+    def _may_return_behind(self, state: int) -> bool:
+        """Whether much of the vocabulary begins with a byte behind which the frame may return."""
+        tables = self._tables
+        targets = tables.go[state].copy()
+        reads, acts = targets != -1, targets <= -2
+        targets[acts] = tables.edges[-2 - targets[acts], 1]
+        return bool(self._nodes[reads & (tables.states[targets, FINAL] == 1)].sum() >= self._store.worth)
 
     def _find_over(self, state: int, frames: tuple[int, ...]) -> Body | None:
         """The body of a state whose frame may return to these, or is the first."""

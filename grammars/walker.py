@@ -11,6 +11,7 @@ import numpy as np
 from .arena import PARENT, RETURN
 from .bodies import DEEPEST, Bodies, Body
 from .composing import read_body, read_threads
+from .entering import enter_calls
 from .looking import represent
 from .masking import NO_LIMIT
 from .slicing import SlicedWalk
@@ -53,9 +54,25 @@ class Walker:
         if body is None and self._sliced is not None:
             plain = _plain_threads(configuration, exact)
             if self._bodies.heavy(plain, self._below(plain)):
+                if self._walk_calls(plain, limit, exact):
+                    return
                 self._walk_slices(self._sliced, plain, limit, exact)
                 return
         self._space.settled(lambda: self._read_one(configuration.key, body, limit, int(exact)))
+
+    def _walk_calls(self, thread: Any, limit: int, exact: bool) -> bool:
+        """Walks one thread by those in the rules that it calls; False where it can do something else than call."""
+        space, mark = self._space, self._space.arena.mark()
+
+        def entered() -> int:
+            space.load(thread)
+            return int(enter_calls(space.address, int(exact)))
+
+        count = space.retried(mark, entered)
+        if count:
+            self._walk_each(space.room.threads[:count].copy(), limit, exact)
+        space.arena.undo_to(mark)
+        return count > 0
 
     def _walk_several(self, configuration: Configuration, limit: int, exact: bool) -> None:
         """Of threads that differ only in frames that no walk looks into, the one nearest to its end stands for all."""

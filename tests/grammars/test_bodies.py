@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from espalier.grammars.bodies import BodyStore
 from espalier.grammars.body_steps import BELOW, RAGGED, SPACES, WHOLE, byte_groups
 from espalier.grammars.compile import compile_constraint
-from espalier.grammars.constraint import JsonSchema
+from espalier.grammars.constraint import JsonSchema, Regex
 from espalier.grammars.standard import prepare_bodies
 from espalier.grammars.vocabulary import Vocabulary
 
@@ -55,6 +55,23 @@ def test_masks_of_a_real_vocabulary_are_the_same_with_bodies_and_without(smollm2
     one, other = quick.matcher(forcing=False), plain.matcher(forcing=False)
     for token in smollm2.encode(json.dumps(value, ensure_ascii=False, separators=(",", ":"))):
         near = one.min_tokens() + 3
+        assert allowed(quick, one) == allowed(plain, other)
+        assert allowed(quick, one, near) == allowed(plain, other, near)
+        one.accept(token)
+        other.accept(token)
+
+
+@pytest.mark.parametrize(("pattern", "text"), [
+    ("<think>([^<]|\\n){1,2000}</think>\\n(yes|no)", "<think>First I add.\nThen\u2026</think>\nyes"),
+    ("([A-Z][a-z]{1,20} ){3,12}end\\.", "Alpha Beta Gamma end."),
+    ("([a-z]{100,200}|[0-9 ]{20,90})[!?]", "ab" * 60 + "!"),
+])
+def test_masks_of_counted_classes_behind_calls_are_the_same_with_bodies_and_without(smollm2, pattern, text):
+    grammar = compile_constraint(Regex(pattern))
+    quick, plain = bind(grammar, smollm2), bind(grammar, without_bodies(smollm2))
+    one, other = quick.matcher(forcing=False), plain.matcher(forcing=False)
+    for token in smollm2.encode(text):
+        near = one.min_tokens() + 2
         assert allowed(quick, one) == allowed(plain, other)
         assert allowed(quick, one, near) == allowed(plain, other, near)
         one.accept(token)
