@@ -24,17 +24,17 @@ def _add(context, key, byte):  # type: ignore[no-untyped-def]
 
 
 @inner(_i8(_i8))
-def _hex(byte):  # type: ignore[no-untyped-def]
-    return _i8(byte - 0x30 if byte < 0x3A else (byte | 0x20) - 0x57)
+def hex_value(byte):  # type: ignore[no-untyped-def]
+    return _i8(byte - 0x30 if byte < 0x3A else (byte | 0x20) - 0x57) & 15
 
 
 @inner(_i8(_i8))
-def _digit(value):  # type: ignore[no-untyped-def]
+def hex_digit(value):  # type: ignore[no-untyped-def]
     return _i8(0x30 + value if value < 10 else 0x57 + value)
 
 
 @inner(_i8(_i8))
-def _letter(code):  # type: ignore[no-untyped-def]
+def short_letter(code):  # type: ignore[no-untyped-def]
     """The letter of the short escape of a character, 0 for none."""
     if code == 0x22 or code == 0x5C:
         return code
@@ -50,7 +50,7 @@ def _letter(code):  # type: ignore[no-untyped-def]
 
 
 @inner(_i8(_i8))
-def _meant(letter):  # type: ignore[no-untyped-def]
+def meant(letter):  # type: ignore[no-untyped-def]
     """The character of a short escape."""
     if letter == 0x62:
         return _i8(0x08)
@@ -66,13 +66,13 @@ def _meant(letter):  # type: ignore[no-untyped-def]
 @inner(_i8(CONTEXT_TYPE, _i8, _i8))
 def _character(context, key, code):  # type: ignore[no-untyped-def]
     """The key with one more character, in its one spelling."""
-    letter = _letter(code)
+    letter = short_letter(code)
     if letter > 0:
         return _add(context, _add(context, key, _i8(0x5C)), letter)
     if code < 0x20:
         for byte in (0x5C, 0x75, 0x30, 0x30):
             key = _add(context, key, _i8(byte))
-        return _add(context, _add(context, key, _digit(code >> 4)), _digit(code & 15))
+        return _add(context, _add(context, key, hex_digit(code >> 4)), hex_digit(code & 15))
     if code < 0x80:
         return _add(context, key, code)
     if code < 0x800:
@@ -91,16 +91,16 @@ def read_key(context, key, byte):  # type: ignore[no-untyped-def]
     if pairs[key, 1] < PENDING:
         return _add(context, key, PENDING + byte if byte == 0x5C else byte)
     # value: the digits that were read, the last of them lowest; base: the key before the escape.
-    base, length, value = key, 1, _i8(_hex(byte) & 15)
+    base, length, value = key, 1, hex_value(byte)
     while pairs[base, 1] >= PENDING:
         digit = pairs[base, 1] - PENDING
         # Places of a pair, from its end: digits of the second unit 0 to 3, u and backslash 4 and 5, the first's 6 to 9.
         if length < 4 or 6 <= length < 10:
-            value |= _i8(_hex(digit) & 15) << (4 * (length if length < 4 else length - 2))
+            value |= hex_value(_i8(digit)) << (4 * (length if length < 4 else length - 2))
         length += 1
         base = _i8(pairs[base, 0])
     if length == _SHORT_UNICODE and byte != 0x75:
-        return _character(context, base, _meant(byte))
+        return _character(context, base, meant(byte))
     if length == _UNICODE and not 0xD800 <= value & 0xFFFF < 0xDC00:
         return _character(context, base, value & 0xFFFF)
     if length == _PAIR:

@@ -12,7 +12,7 @@ from jsonschema import Draft202012Validator
 
 from espalier.grammars.compile import compile_constraint
 from espalier.grammars.compiled import CompiledGrammar
-from espalier.grammars.constraint import JsonSchema, Order
+from espalier.grammars.constraint import JsonSchema, Order, Spelling
 from espalier.grammars.errors import ConstraintError
 
 from .drawn import small_vocabulary
@@ -24,9 +24,12 @@ LETTERS = b'{}[]":,ab016\\u'
 KEYS = st.sampled_from(["^[ab]{0,2}$", "^(a|bb|aba)$", "^a{0,3}$", "^(aa|babab)$", "^(aa|bab[ab]{3})$", "^[ab]{2,3}$",
                         "^b?a*$", "^(a{3}|b[ab]a*)$", "^(b|a[01]{4})$"])
 SMALL = st.integers(0, 3)
+Writing = tuple[Order, Spelling]
+WRITINGS = st.sampled_from([("schema", "one"), ("any", "one"), ("any", "any")])
 TOKENS = st.lists(st.sampled_from([
     b'{"', b'":', b'":0', b',"', b'"}', b'0}', b'a":', b'a":0', b'{"a":', b'ab', b'0,"', b'":0}', b'a":0,"b', b'0,"b":',
-    b'""', b'aa":0}', b'abab":', b'bab', b'111":0}', b'b":0}']), max_size=10, unique=True)
+    b'""', b'aa":0}', b'abab":', b'bab', b'111":0}', b'b":0}',
+    b'\\u00', b'\\u006', b'1":0', b'61":', b'\\u0061":0,"']), max_size=12, unique=True)
 
 
 def _object(keys: str, other: str, least: int, more: int, kind: int) -> dict[str, object]:
@@ -44,19 +47,20 @@ def _object(keys: str, other: str, least: int, more: int, kind: int) -> dict[str
 OBJECTS = st.builds(_object, KEYS, KEYS, SMALL, st.integers(0, 4), st.integers(0, 2))
 
 
-def _bound(schema: object, order: Order, tokens: list[bytes]) -> CompiledGrammar:
+def _bound(schema: object, writing: Writing, tokens: list[bytes]) -> CompiledGrammar:
+    constraint = JsonSchema(json.dumps(schema), order=writing[0], spelling=writing[1])
     try:
-        return bind(compile_constraint(JsonSchema(json.dumps(schema), order=order)), small_vocabulary(tokens, LETTERS))
+        return bind(compile_constraint(constraint), small_vocabulary(tokens, LETTERS))
     except ConstraintError:
         assume(False)
         raise
 
 
 @settings(max_examples=60, deadline=None)
-@given(OBJECTS, st.sampled_from(["schema", "any"]), TOKENS, st.randoms(use_true_random=False))
+@given(OBJECTS, WRITINGS, TOKENS, st.randoms(use_true_random=False))
 def test_from_any_place_some_token_brings_the_end_nearer(
-        schema: object, order: Order, tokens: list[bytes], random: Random) -> None:
-    grammar = _bound(schema, order, tokens)
+        schema: object, writing: Writing, tokens: list[bytes], random: Random) -> None:
+    grammar = _bound(schema, writing, tokens)
     stop, matcher = set(grammar.vocabulary.stop), grammar.matcher(forcing=False)
     for _ in range(random.randint(4, 30)):
         need = matcher.min_tokens()
@@ -76,11 +80,11 @@ def _after(matcher, token: int) -> int:
 
 
 @settings(max_examples=40, deadline=None)
-@given(OBJECTS, st.sampled_from(["schema", "any"]), TOKENS)
+@given(OBJECTS, WRITINGS, TOKENS)
 def test_no_text_has_fewer_tokens_than_the_least_budget_would_allow(
-        schema: object, order: Order, tokens: list[bytes]) -> None:
+        schema: object, writing: Writing, tokens: list[bytes]) -> None:
     """U(start) is at least the fewest tokens of any text."""
-    grammar = _bound(schema, order, tokens)
+    grammar = _bound(schema, writing, tokens)
     fewest = _fewest(Naive(grammar.grammar), grammar, min(grammar.min_tokens, 9))
     assert fewest is None or fewest <= grammar.min_tokens
 
@@ -123,3 +127,18 @@ def test_several_free_keys_are_counted_as_different(schema: dict[str, object], s
     for seed, way in enumerate(WAYS * 3):
         text = answer(grammar, grammar.min_tokens, way, Random(seed))
         assert Draft202012Validator(full).is_valid(json.loads(text)), text
+
+
+@pytest.mark.parametrize("pattern", [
+    "^(a{3}|b[ab]a*)$", "^[ab]{0,2}$", "^(\"|\\\\|\n)$", "^𝄞?[ab]$", "^[\\x01\\x02]b?$",
+])
+def test_no_escape_is_begun_whose_characters_are_used(pattern: str) -> None:
+    """Keys of any spelling, finitely many of them."""
+    schema = {"type": "object", "propertyNames": {"pattern": pattern}, "additionalProperties": ZERO, "minProperties": 2}
+    constraint = JsonSchema(json.dumps(schema), order="any", spelling="any")
+    letters = LETTERS + bytes(b for b in b"23456789cdefnrtx" if b not in LETTERS) + "𝄞".encode()
+    grammar = bind(compile_constraint(constraint), small_vocabulary([], letters))
+    for seed, way in enumerate(WAYS * 4):
+        text = answer(grammar, grammar.min_tokens + 5 * (seed % 4), way, Random(seed))
+        assert len(json.loads(text)) >= 2, text
+        assert Draft202012Validator(schema).is_valid(json.loads(text)), text
