@@ -19,6 +19,7 @@ from .drawn import small_vocabulary
 from .engine import allowed, bind
 from .naive import Naive
 from .samplers import WAYS, answer
+from .test_members import SCHEMAS
 
 LETTERS = b'{}[]":,ab016\\u'
 KEYS = st.sampled_from(["^[ab]{0,2}$", "^(a|bb|aba)$", "^a{0,3}$", "^(aa|babab)$", "^(aa|bab[ab]{3})$", "^[ab]{2,3}$",
@@ -84,6 +85,19 @@ def _after(matcher, token: int) -> int:
 def test_no_text_has_fewer_tokens_than_the_least_budget_would_allow(
         schema: object, writing: Writing, tokens: list[bytes]) -> None:
     """U(start) is at least the fewest tokens of any text."""
+    grammar = _bound(schema, writing, tokens)
+    fewest = _fewest(Naive(grammar.grammar), grammar, min(grammar.min_tokens, 9))
+    assert fewest is None or fewest <= grammar.min_tokens
+
+
+MIXED = SCHEMAS.map(lambda schema: {"additionalProperties": {"const": 0}, **schema})
+
+
+@settings(max_examples=40, deadline=None)
+@given(MIXED, st.sampled_from([("any", "one"), ("any", "any")]), TOKENS)
+def test_objects_in_any_order_need_no_fewer_tokens_than_their_shortest_text(
+        schema: object, writing: Writing, tokens: list[bytes]) -> None:
+    """Required, optional and free keys, least and greatest numbers of them, and what depends on others."""
     grammar = _bound(schema, writing, tokens)
     fewest = _fewest(Naive(grammar.grammar), grammar, min(grammar.min_tokens, 9))
     assert fewest is None or fewest <= grammar.min_tokens
