@@ -12,7 +12,8 @@ import numpy as np
 from numba import types
 
 from .advancing import advance, nearest_alive
-from .arena import FULL, KEYS, NODES, SETS, undo
+from .another import ANY
+from .arena import FULL, KEYS, NODES, SETS, TEXT, undo
 from .context import (
     CONTEXT_TYPE,
     MET,
@@ -27,21 +28,22 @@ from .context import (
     told_of,
 )
 from .jit import entry, inner
-from .walk import ARENA_FULL, CROWDED, arrange, settle
+from .walk import ARENA_FULL, CROWDED, arrange, settle, within_list
 
-BEGIN, END = 0, 1  # columns of spans: which rows of `met` are the threads of a configuration
+# columns of spans: which rows of `met` are the threads of a configuration, and what arena.TEXT is there
+BEGIN, END, ANSWER = 0, 1, 2
 # slots of `told`: how many configurations and threads are kept, the most threads that one may have; of the one
-# accepted last its threads, whether a frame of it holds free keys, and U
-FOUND, KEPT, MOST, THREADS, USED, DISTANCE = 0, 1, 2, 3, 4, 5
+# accepted last its threads, what they hold (walk.settle), U, and arena.TEXT
+FOUND, KEPT, MOST, THREADS, USED, DISTANCE, SAID = 0, 1, 2, 3, 4, 5, 6
 SETS_FULL, TOO_MANY = -3, -4  # kinds of trouble beside those of walk.py
 
 _i8 = types.int64
 _FIRST = 256  # configurations that there is room for at first
 
 
-@inner(_i8(CONTEXT_TYPE, _i8, _i8))
-def _hash(context, begin, end):  # type: ignore[no-untyped-def]
-    met, h = met_of(context), _i8(end - begin)
+@inner(_i8(CONTEXT_TYPE, _i8, _i8, _i8))
+def _hash(context, begin, end, answer):  # type: ignore[no-untyped-def]
+    met, h = met_of(context), _i8(end - begin + (answer << 8))
     for t in range(begin, end):
         for c in range(4):
             h = ((h ^ met[t, c]) * 0x9E3779B1) & 0x7FFFFFFFFFFF
@@ -49,9 +51,10 @@ def _hash(context, begin, end):  # type: ignore[no-untyped-def]
     return h
 
 
-@entry(_i8(CONTEXT_TYPE, _i8))
-def intern(context, count):  # type: ignore[no-untyped-def]
-    """The number of the configuration of the room's threads[:count], which are settled and sorted; SETS_FULL."""
+@entry(_i8(CONTEXT_TYPE, _i8, _i8))
+def intern(context, count, answer):  # type: ignore[no-untyped-def]
+    """The number of the configuration of the room's threads[:count], which are settled and sorted, behind an answer
+    (arena.TEXT); SETS_FULL."""
     threads, met, spans, slots, told = (
         threads_of(context), met_of(context), spans_of(context), met_slots_of(context), told_of(context))
     begin, number = told[KEPT], told[FOUND]
@@ -62,10 +65,10 @@ def intern(context, count):  # type: ignore[no-untyped-def]
         for c in range(5):
             met[begin + t, c] = threads[t, c]
     mask = slots.size - 1
-    at = _hash(context, begin, end) & mask
+    at = _hash(context, begin, end, answer) & mask
     while slots[at] != 0:
         other = spans[slots[at], BEGIN]
-        equal = spans[slots[at], END] - other == count
+        equal = spans[slots[at], END] - other == count and spans[slots[at], ANSWER] == answer
         for t in range(count if equal else 0):
             for c in range(4):
                 equal = equal and met[other + t, c] == met[begin + t, c]
@@ -73,7 +76,7 @@ def intern(context, count):  # type: ignore[no-untyped-def]
             return _i8(slots[at])
         at = (at + 1) & mask
     slots[at] = number
-    spans[number, BEGIN], spans[number, END] = begin, end
+    spans[number, BEGIN], spans[number, END], spans[number, ANSWER] = begin, end, answer
     told[FOUND], told[KEPT] = number + 1, end
     return number
 
@@ -83,7 +86,8 @@ def _rehash(context):  # type: ignore[no-untyped-def]
     spans, slots = spans_of(context), met_slots_of(context)
     mask = slots.size - 1
     for number in range(1, told_of(context)[FOUND]):
-        at = _hash(context, _i8(spans[number, BEGIN]), _i8(spans[number, END])) & mask
+        row = spans[number]
+        at = _hash(context, _i8(row[BEGIN]), _i8(row[END]), _i8(row[ANSWER])) & mask
         while slots[at] != 0:
             at = (at + 1) & mask
         slots[at] = number
@@ -97,13 +101,18 @@ def _find(context, count):  # type: ignore[no-untyped-def]
     told[THREADS] = count
     if count > told[MOST]:
         return _i8(TOO_MANY)
-    told[DISTANCE] = nearest_alive(context, count)
+    told[DISTANCE] = nearest_alive(context, count, _i8(ANY))
+    if told[DISTANCE] == -2:
+        return _i8(ARENA_FULL if counts_of(context)[FULL] == 1 else CROWDED)
     if told[DISTANCE] < 0:
         return _i8(0)
     told[USED] = settle(context, count)
     if count > 1:
         arrange(context, count)
-    return intern(context, count)
+    told[SAID] = 0
+    if counts_of(context)[TEXT] > 0 and within_list(context, count):
+        told[SAID] = counts_of(context)[TEXT]
+    return intern(context, count, _i8(told[SAID]))
 
 
 @entry(_i8(CONTEXT_TYPE, _i8, _i8))
@@ -124,17 +133,20 @@ def accept(context, number, token):  # type: ignore[no-untyped-def]
     for t in range(count):
         for c in range(5):
             threads[t, c] = met[begin + t, c]
+    counts[TEXT] = spans[number, ANSWER]
     count = advance(context, count, text_of(context), starts[token], starts[token + 1])
     found = _i8(ARENA_FULL if counts[FULL] == 1 else CROWDED if count < 0 else 0)
     if found == 0 and count > 0:
         found = _find(context, count)
+    counts[TEXT] = 0
     if found < before:
         undo(context, nodes, keys, sets)
     return found
 
 
 class Arrays(NamedTuple):
-    """spans: by number, which rows of `met` are its threads; slots: a hash table of the numbers; told: see above."""
+    """spans: by number, which rows of `met` are its threads, and its answer; slots: a hash table of the numbers;
+    told: see above."""
 
     spans: Any
     met: Any
@@ -153,7 +165,7 @@ class Met:
 
     def clear(self) -> None:
         """Forgets them: numbers begin at 1 again."""
-        told = np.array([1, 0, self._most, 0, 0, 0], np.int64)
+        told = np.array([1, 0, self._most, 0, 0, 0, 0], np.int64)
         self._put(Arrays(*_room(_FIRST, 2 * _FIRST), told))
 
     def _put(self, arrays: Arrays) -> None:
@@ -172,5 +184,5 @@ class Met:
 
 
 def _room(configurations: int, threads: int) -> tuple[Any, Any, Any]:
-    return (np.zeros((configurations, 2), np.int32), np.zeros((threads, 5), np.int32),
+    return (np.zeros((configurations, 3), np.int32), np.zeros((threads, 5), np.int32),
             np.zeros(4 * configurations, np.int32))

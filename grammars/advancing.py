@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from numba import types
 
-from .arena import KEYS, intern_pair
+from .another import ANY, closest
+from .arena import KEYS, TEXT, intern_pair
 from .closing import remaining
 from .context import (
     CONTEXT_TYPE,
     classes_of,
     costs_of,
+    counts_of,
     distance_of,
     edges_of,
     go_of,
@@ -18,10 +20,26 @@ from .context import (
     threads_of,
 )
 from .ir import COUNT
-from .jit import inner
+from .jit import entry, inner
 from .key_text import read_key
-from .tables import BASE, CALLS, CALLS_END, COUNTER, DECODED, FAR, FINAL, HIGH, KIND, LOOSE, LOW, PLATEAU, RULE
-from .walk import NODE, OPEN, REG, STATE, keep, nearest, step
+from .tables import (
+    BASE,
+    CALLS,
+    CALLS_END,
+    COUNTER,
+    DECODED,
+    FAR,
+    FINAL,
+    HIGH,
+    KIND,
+    LOOSE,
+    LOW,
+    MEMBERS,
+    PLATEAU,
+    RULE,
+    UNLIKE,
+)
+from .walk import NODE, OPEN, REG, STATE, heed, keep, nearest, step
 
 _i8, _u1 = types.int64, types.uint8[::1]
 _FAR = FAR
@@ -32,7 +50,7 @@ def _slip(context, byte):  # type: ignore[no-untyped-def]
     """Moves threads[0], the only one, over a byte where no frame is entered or left, and nothing written but a key.
 
     Returns 1, 0 when there is no way, -1 when the case is not so simple. Whether a frame with keys can still end is not
-    asked: where it cannot, no further byte changes that.
+    asked inside it: where it cannot, no further byte changes that.
     """
     states, rules, edges, threads = states_of(context), rules_of(context), edges_of(context), threads_of(context)
     state, register, key = threads[0, STATE], threads[0, REG], _i8(threads[0, OPEN])
@@ -50,6 +68,8 @@ def _slip(context, byte):  # type: ignore[no-untyped-def]
             return _i8(0)
         register = register + 1 if high >= 0 else min(register + 1, low)
         entry = edges[-2 - entry, 1]
+    if states[entry, FINAL] == 1 and states[entry, KIND] == MEMBERS:
+        return _i8(-1)
     if states[state, KIND] == COUNTER and states[entry, LOOSE] == 0:
         column = min(register, low) + max(0, register - rules[rule, PLATEAU])
         if distance_of(context)[states[entry, BASE] + column] >= _FAR:
@@ -72,19 +92,32 @@ def advance(context, count, text, low, high):  # type: ignore[no-untyped-def]
             end = step(context, _i8(0), count, _i8(text[k]), _i8(1))
             if end < 0:
                 return _i8(-1)
+            heed(context, count, end, _i8(text[k]))
             count = keep(context, count, end)
         elif moved == 0:
             count = _i8(0)
+        elif counts_of(context)[TEXT] > 0 or states_of(context)[threads_of(context)[0, STATE], KIND] == UNLIKE:
+            heed(context, _i8(0), _i8(1), _i8(text[k]))
         if count == 0:
             return _i8(0)
     return count
 
 
-@inner(_i8(CONTEXT_TYPE, _i8))
-def nearest_alive(context, count):  # type: ignore[no-untyped-def]
-    """U of threads[:count] after `advance`; -1 when they cannot end."""
+@inner(_i8(CONTEXT_TYPE, _i8, _i8))
+def nearest_alive(context, count, limit):  # type: ignore[no-untyped-def]
+    """U of threads[:count] after `advance`; -1 when they cannot end, -2 in trouble. limit: as in another.closest."""
+    if counts_of(context)[TEXT] > 0:
+        found = closest(context, count, limit)
+        return _i8(-2 if found < 0 else -1 if found >= _FAR else found)
     if count > 1:
         return nearest(context, _i8(0), count, _i8(1))
     thread = threads_of(context)[0]
     cost = remaining(context, _i8(thread[STATE]), _i8(thread[REG]), _i8(thread[OPEN]), _i8(1))
     return _i8(-1) if cost >= _FAR else cost + costs_of(context)[thread[NODE]]
+
+
+@entry(_i8(CONTEXT_TYPE, _i8))
+def exact_distance(context, count):  # type: ignore[no-untyped-def]
+    """U of the room's threads[:count], which live: items that were written are heeded. FAR when a search gave up, -1 in
+    trouble."""
+    return closest(context, count, _i8(ANY - 1))

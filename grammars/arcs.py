@@ -48,7 +48,8 @@ class Arcs(NamedTuple):
 def arrange(flat: Flat, starts: Any, columns: Any, available: Any, held: Any, prices: Any) -> Arcs:
     """starts, columns: int64, by rule, its first state and how many columns its distances have. available: uint8 [256],
     bytes that are tokens of their own; held: those that longer tokens hold (gaps.py). prices: int32 [rules, 2],
-    of NEXT_KEY and of OPEN_KEY beside their byte. Calls cost FAR here: what they do is not known yet."""
+    of NEXT_KEY (negative: of commas, in lists of unlike items) and of OPEN_KEY beside their byte. Calls cost FAR here:
+    what they do is not known yet."""
     count, rules, states = len(flat.edges) + len(flat.calls), len(flat.states), int(flat.states.sum())
     found = Arcs(np.empty((count, 6), np.int32), np.zeros(rules + 1, np.int32), np.empty(count, np.int32),
                  np.zeros(states + 2, np.int32), np.empty((len(flat.calls), 2), np.int32),
@@ -83,6 +84,8 @@ def _fill_rows(edges, calls, states, starts, available, held, prices, rows, link
             inside += 1
         if action in (NEXT_KEY, OPEN_KEY):
             cost = min(_i8(FAR), cost + prices[owner, 0 if action == NEXT_KEY else 1])
+        elif prices[owner, 0] < 0 and edges[e, BYTE_LOW] == 0x2C:
+            cost = min(_i8(FAR), cost - prices[owner, 0])
         at = places[mirrored]
         places[mirrored] += 1
         rows[at, 0], rows[at, 1] = starts[owner] + edges[e, SOURCE], starts[owner] + edges[e, TARGET]

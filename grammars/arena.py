@@ -27,8 +27,12 @@ from .context import (
 from .errors import ConstraintTooLarge
 from .jit import entry, inner
 
-NODES, KEYS, SETS, FULL, LONGEST = 0, 1, 2, 3, 4  # slots of `counts`
-PARENT, RETURN, REGISTER, DEPTH, USED = 0, 1, 2, 3, 4  # columns of `nodes`
+# slots of `counts`; TEXT: the key that is the answer since its outermost list of unlike items began (another.py), 0
+# outside of one
+NODES, KEYS, SETS, FULL, LONGEST, TEXT = 0, 1, 2, 3, 4, 5
+PARENT, RETURN, REGISTER, DEPTH, USED, STATUS = 0, 1, 2, 3, 4, 5  # columns of `nodes`
+FEW, WITHIN = 1, 2  # bits of STATUS: the value of an unlike item may have few ways left; the frame is in such an item
+SPELLED = 1 << 10  # added to the bytes of the answer where they are a key, which is compared with none
 # columns of `sets`, after the parent set and the key: what closing.py remembers, and what members.py knows of the set
 STARTS, SPENT, FOUND, AMOUNT, MET, DECLARED, KIND_OF, NEXT_COST = 2, 3, 4, 5, 6, 7, 8, 9
 
@@ -43,11 +47,12 @@ def _hash(a, b, c):  # type: ignore[no-untyped-def]
     return h ^ (h >> 15) ^ (h >> 29)
 
 
-@inner(_i8(CONTEXT_TYPE, _i8, _i8, _i8, _i8, _i8))
-def intern_node(context, parent, state, register, cost, used):  # type: ignore[no-untyped-def]
+@inner(_i8(CONTEXT_TYPE, _i8, _i8, _i8, _i8, _i8, _i8))
+def intern_node(context, parent, state, register, cost, used, status):  # type: ignore[no-untyped-def]
     """The node of a frame that goes on in `state` with `register` over `parent`; 0 when the arena is full.
 
-    cost: bytes that the frame needs after the return. used: the frame, or one below, has free keys written.
+    cost: bytes that the frame needs after the return. used: 1 when the frame, or one below, has free keys written, 2
+    when it has items that others must not equal. status: bits, see above.
     """
     nodes, costs, slots, counts = nodes_of(context), costs_of(context), node_slots_of(context), counts_of(context)
     mask = slots.size - 1
@@ -67,6 +72,7 @@ def intern_node(context, parent, state, register, cost, used):  # type: ignore[n
     nodes[node, REGISTER] = register
     nodes[node, DEPTH] = nodes[parent, DEPTH] + 1
     nodes[node, USED] = max(used, nodes[parent, USED])
+    nodes[node, STATUS] = status
     costs[node] = costs[parent] + cost
     slots[at] = node
     return _i8(node)
@@ -112,7 +118,8 @@ def intern_pair(context, which, first, second):  # type: ignore[no-untyped-def]
     table[k, 1] = second
     if which == KEYS:
         table[k, 2] = table[first, 2] + 1
-        counts[LONGEST] = max(counts[LONGEST], _i8(table[k, 2]))
+        if second < SPELLED:
+            counts[LONGEST] = max(counts[LONGEST], _i8(table[k, 2]))
     else:
         for c in range(STARTS, table.shape[1]):
             table[k, c] = -1
@@ -184,7 +191,7 @@ class Arena:
     def __init__(self, context: Context, limit: int, first: int = 1 << 10) -> None:
         self._context = context
         self._limit = limit
-        counts = np.array([1, 2, 1, 0, 0], np.int64)  # key 1 is the empty key
+        counts = np.array([1, 2, 1, 0, 0, 0], np.int64)  # key 1 is the empty key
         self._put(_arrays(min(first, limit), counts))
         self.arrays.pairs[1] = (0, 0, 0)
 
@@ -217,5 +224,5 @@ class Arena:
 
 def _arrays(size: int, counts: Any) -> Arrays:
     slots = [np.zeros(4 * size, np.int32) for _ in range(3)]
-    return Arrays(np.zeros((size, 5), np.int32), np.zeros(size, np.int64), slots[0], np.zeros((size, 3), np.int32),
+    return Arrays(np.zeros((size, 6), np.int32), np.zeros(size, np.int64), slots[0], np.zeros((size, 3), np.int32),
                   slots[1], np.zeros((size, NEXT_COST + 1), np.int32), slots[2], counts)

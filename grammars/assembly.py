@@ -23,6 +23,7 @@ from .ir import NOTHING, Members, Order
 from .jit import entry
 from .member_keys import FREE_KEYS, KEYS_BEGIN
 from .tables import (
+    AMPLE,
     BACK,
     BASE,
     CALLED_RULE,
@@ -69,7 +70,7 @@ def build_tables(layout: Layout, single: Any) -> Tables:
     flat = layout.flat
     classes = np.zeros(257, np.uint8)
     go = np.full((layout.states, _byte_classes(flat.edges, classes)), -1, np.int32)
-    states, calls = np.zeros((layout.states, REACH_END + 1), np.int32), np.empty((len(flat.calls), 4), np.int32)
+    states, calls = np.zeros((layout.states, AMPLE + 1), np.int32), np.empty((len(flat.calls), 4), np.int32)
     _fill_states(flat.finals, flat.calls, flat.kinds, flat.states, layout.starts, layout.base_of, layout.column_counts,
                  states, calls)
     rules = np.zeros((len(layout.rules), SURPLUS + 1), np.int32)

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 
 from .constraint import Spacing
 from .dfa import Dfa, explore, overlay
-from .ir import COUNT, NOTHING, Call, Counter, Members, Names, Order, Rule, pack_edges
+from .ir import COUNT, NOTHING, Call, Names, Register, Rule, pack_edges
 from .limits import Meter
 from .utf8 import ByteDfa
 
@@ -68,8 +68,7 @@ class RuleBuilder:
                             for low, high, target in row]
         return numbers
 
-    def finish(self, register: Counter | Order | Members | None = None, *, whole: bool = False,
-               names: Names | None = None) -> Rule:
+    def finish(self, register: Register | None = None, *, whole: bool = False, names: Names | None = None) -> Rule:
         """The rule without states that are not reached or reach no end; calls are taken to return. whole: there are
         no such states, as with names there never are."""
         if whole or names:
@@ -95,7 +94,7 @@ class RuleBuilder:
         return self._rule(len(kept), edges, calls, finals, register)
 
     def _rule(self, states: int, edges: list[ByteEdge], calls: list[Call], finals: set[int],
-              register: Counter | Order | Members | None, names: Names | None = None) -> Rule:
+              register: Register | None, names: Names | None = None) -> Rule:
         edges.sort()
         return Rule(self._name, self._pointer, states, pack_edges(edges), tuple(calls), tuple(sorted(finals)), register,
                     names)

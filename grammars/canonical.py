@@ -1,8 +1,9 @@
 """Lists and objects that must differ: one automaton of their texts, in which equal values have equal texts.
 
 Numbers and strings have one spelling, and keys stand in one order wherever two objects could be equal. So the register
-of different items, which compares texts, compares values. What has no such automaton is refused: keys that are not
-declared, several keys in any order, nesting without end, lists inside whose own items must differ, any spelling.
+of different items, which compares texts, compares values. What has no such automaton is compared by value (ir.Unlike):
+keys that are not declared, several keys in any order, nesting without end, lists inside whose own items must differ,
+any spelling.
 """
 
 from __future__ import annotations
@@ -13,10 +14,8 @@ from decimal import Decimal
 from .build import merged, quoted
 from .constraint import Writing
 from .dfa import NOTHING, Dfa, Edge, combine, intersect, literals, minimise, trim
-from .errors import UnsupportedKeyword
 from .joining import Joining
 from .json_text import JsonValue, Layout, spell
-from .keywords import refuse
 from .limits import Meter
 from .meaning import Meaning
 from .plan import ItemMachine, ListPlan, Member, ObjectPlan, ValuePlan
@@ -31,20 +30,27 @@ _MANY = 256
 _LONGEST = 500
 
 
-class Canonical:
-    """For one list. leaves: of every plan, by its id. pointer: of uniqueItems. Raises UnsupportedKeyword."""
+class ManyTexts(Exception):
+    """Values that have no such automaton, or a large one."""
 
-    def __init__(self, leaves: Mapping[int, tuple[Places, ...]], meaning: Meaning, meter: Meter, writing: Writing,
-                 pointer: str) -> None:
+
+class Canonical:
+    """For one list. leaves: of every plan, by its id. Raises ManyTexts."""
+
+    def __init__(self, leaves: Mapping[int, tuple[Places, ...]], meaning: Meaning, meter: Meter,
+                 writing: Writing) -> None:
         self._leaves = leaves
         self._meaning = meaning
         self.meter = meter
         self._writing = writing
-        self._pointer = pointer
         self._before: set[tuple[str, str]] = set()  # keys of one object, in the order in which they are written
         self._nested: dict[tuple[int, int], Dfa] = {}
         self._made: dict[tuple[int, int], Dfa] = {}
         self._around: set[int] = set()  # plans at work, by id
+
+    def plainly(self) -> Canonical:
+        """For values that are only counted: as they are spelled by default."""
+        return Canonical(self._leaves, self._meaning, self.meter, Writing())
 
     def strings(self, plan: ValuePlan) -> Dfa:
         """The strings of a plan, as characters."""
@@ -64,11 +70,11 @@ class Canonical:
         if key in self._nested:
             return self._nested[key]
         if self._writing.spacing == "any" or self._writing.spelling == "any":
-            raise self._refused(plan.pointer, "lists and objects have many texts in any spelling or with any blanks")
+            raise ManyTexts("lists and objects have many texts in any spelling or with any blanks")
         if id(plan) in self._around:
-            raise self._refused(plan.pointer, "items nest without end")
+            raise ManyTexts("items nest without end")
         if len(self._around) > _DEEPEST:
-            raise self._refused(plan.pointer, f"items are nested deeper than {_DEEPEST} levels")
+            raise ManyTexts("items are nested too deeply")
         self._around.add(id(plan))
         text = _Texts(self, depth)
         for value in inside:
@@ -95,7 +101,7 @@ class Canonical:
     def _countable(self, plan: ValuePlan) -> None:
         for shape in map(self._meaning.shape, self._leaves.get(id(plan), ())):
             if "string" in shape.kinds and max(shape.least_length, shape.most_length or 0) > _LONGEST:
-                raise self._refused(plan.pointer, f"items have strings of more than {_LONGEST} characters to count")
+                raise ManyTexts("items have strings of too many characters to count")
 
     def quoted(self, text: Dfa) -> Dfa:
         return quoted(json_string(text, self.meter))
@@ -112,10 +118,10 @@ class Canonical:
         if plan.machine is not None:
             return plan.machine
         if plan.unique or plan.different:
-            raise self._refused(plan.pointer, "items have lists whose items differ too")
+            raise ManyTexts("items have lists whose items differ too")
         last = max(len(plan.prefix), plan.least, plan.most or 0)
         if last > _MANY:
-            raise self._refused(plan.pointer, f"items have lists of more than {_MANY} items to count")
+            raise ManyTexts("items have lists of too many items to count")
         arcs = [[(plan.prefix[i] if i < len(plan.prefix) else plan.rest, i + 1)] for i in range(last)]
         if plan.most is not None:
             arcs, last = arcs[: plan.most], plan.most
@@ -125,24 +131,21 @@ class Canonical:
     def members(self, plan: ObjectPlan) -> list[Member]:
         """The properties of an object inside an item, in the order in which they are written."""
         if plan.free is not None or plan.demands:
-            raise self._refused(plan.pointer, "items have keys that are not declared")
+            raise ManyTexts("items have keys that are not declared")
         if plan.most is None or plan.most > 1:
-            self.ordered([member.name for member in plan.members], plan.pointer)
+            self.ordered([member.name for member in plan.members])
         return plan.members
 
-    def ordered(self, names: list[str], pointer: str) -> None:
+    def ordered(self, names: list[str]) -> None:
         """Notes the order of the keys of one object. Refuses what another object writes the other way round."""
         if len(names) > 1 and self._writing.order == "any":
-            raise self._refused(pointer, "items have several keys, whose order is free")
+            raise ManyTexts("items have several keys, whose order is free")
         if len(names) > _MANY:
-            raise self._refused(pointer, f"items have more than {_MANY} keys")
+            raise ManyTexts("items have too many keys")
         pairs = {(one, other) for i, one in enumerate(names) for other in names[i + 1:]}
         if any((other, one) in self._before for one, other in pairs):
-            raise self._refused(pointer, "items have the same keys in several orders")
+            raise ManyTexts("items have the same keys in several orders")
         self._before |= pairs
-
-    def _refused(self, pointer: str, why: str) -> UnsupportedKeyword:
-        return refuse("uniqueItems", self._pointer, f"is not enforced here, because {why} (see {pointer})")
 
 
 class _Texts:
@@ -174,7 +177,7 @@ class _Texts:
                 state = self.constant(net.text(state, lead.encode()), item, inside)
                 lead = layout.comma
         else:
-            self._canonical.ordered([*value], "the values of an enum")
+            self._canonical.ordered([*value])
             for key, item in value.items():
                 colon = net.text(self._string(net.text(state, lead.encode()), key), layout.colon.encode())
                 state, lead = self.constant(colon, item, inside), layout.comma

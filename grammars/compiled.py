@@ -16,9 +16,10 @@ from .finished import FAR_LOOKED, FRESH, GROWS, MARKED_HERE, Finished, Mask
 from .forcing import forced_tokens
 from .gaps import GAP, has_gaps
 from .ir import Grammar
+from .item_prices import item_prices
 from .matcher import Matcher
 from .rows import MaskTable, Row
-from .tables import DISTINCT, KIND, MEMBERS, RULE, WIDEST, Layout
+from .tables import DISTINCT, KIND, MEMBERS, RULE, WIDEST, Layout, Tables, has_unlike
 from .vocabulary import Vocabulary
 
 _CONTEXT = 8  # ids before a forced text that its tokens may depend on
@@ -40,11 +41,14 @@ class CompiledGrammar:
         self._limits = Limits() if limits is None else limits
         with collector_paused():
             self._layout = Layout(grammar, self._limits.states, self._limits.distances, vocabulary.single)
-            self.tables = compile_tables(grammar, self._layout, vocabulary.single, vocabulary.wide, vocabulary.trie,
-                                         vocabulary.heads)
+            self.tables = self._compile()
+            self._unlike = has_unlike(self.tables)
+            prices = item_prices(self.tables, self._layout, vocabulary) if self._unlike else None
+            if prices is not None and prices.any():
+                self.tables = self._compile(prices)
         self._gaps = bool(vocabulary.wide) and has_gaps(self.tables)
         distinct = self.tables.rules[self.tables.states[self._layout.offsets, KIND] >= DISTINCT]
-        self._widest = int(distinct[:, WIDEST].max(initial=0))
+        self._widest = int((self.tables.rules if self._unlike else distinct)[:, WIDEST].max(initial=0))
         self._unordered = bool((self.tables.states[:, KIND] == MEMBERS).any())
         self._lock = threading.RLock()
         self._finished = Finished(self.tables, vocabulary)
@@ -52,6 +56,11 @@ class CompiledGrammar:
         self._stops: Row | None = None
         self._explorer = self._explore()
         self.min_tokens = self._explorer.start.distance
+
+    def _compile(self, prices: Any = None) -> Tables:
+        vocabulary = self.vocabulary
+        return compile_tables(self.grammar, self._layout, vocabulary.single, vocabulary.wide, vocabulary.trie,
+                              vocabulary.heads, prices)
 
     def _check_specials(self) -> None:
         for name in self.grammar.specials:
@@ -74,6 +83,8 @@ class CompiledGrammar:
     def row(self, explorer: Explorer, configuration: Configuration, budget: int | None) -> Row:
         """The row of a configuration under a budget, pinned once. Raises BudgetTooSmall below its U."""
         with self._lock:
+            if configuration.loose and budget is not None and budget < configuration.distance + self._detour(explorer):
+                explorer.tighten(configuration, self._detour(explorer))
             if budget is not None and budget < configuration.distance:
                 raise BudgetTooSmall(configuration.distance, budget)
             if self._gaps:
@@ -136,7 +147,12 @@ class CompiledGrammar:
         if not configuration.used and not answer[MARKED_HERE]:
             return 0
         each = 2 * self._widest + self.vocabulary.longest + 2 + explorer.longest_key()
-        return int(answer[FAR_LOOKED] + 1) * each
+        return int(answer[FAR_LOOKED] + 1) * each + self._detour(explorer)
+
+    def _detour(self, explorer: Explorer) -> int:
+        """How much more U of a configuration is than it was told, at most, because of items that must be unlike: one
+        that is longer than all of them is another."""
+        return 4 * self._widest + self.vocabulary.longest + 2 * explorer.longest_key() if self._unlike else 0
 
     def _limited_row(self, explorer: Explorer, configuration: Configuration, budget: int) -> Row:
         """The row when the budget is near: only successors that can still close in what is left after one token."""
@@ -148,7 +164,9 @@ class CompiledGrammar:
             return row
         exact = configuration.used or self._unordered
         marked, words = explorer.walk(configuration, budget - 1, exact=exact), explorer.words
-        if not exact:
+        if self._unlike and (configuration.answer or len(marked)):
+            marked = _all_of(words)
+        if not exact or self._unlike:
             explorer.strike(configuration, words, marked, budget - 1)
         if configuration.distance == 0:
             words |= self.vocabulary.stop_words
@@ -203,6 +221,8 @@ class CompiledGrammar:
             return None
         if here is None:
             raise RuntimeError("a forced text cannot be read")
+        if here.loose:
+            explorer.tighten(here, self._detour(explorer))
         return len(tokens) + here.distance
 
     def place(self, state: int) -> str:
@@ -210,3 +230,8 @@ class CompiledGrammar:
         rule = self.grammar.rules[int(self.tables.states[state, RULE])]
         return place(rule.name, rule.pointer)
 
+
+def _all_of(words: Any) -> Any:
+    """The tokens of a mask, as marked ones."""
+    tokens = np.flatnonzero(np.unpackbits(words.view(np.uint8), bitorder="little"))
+    return np.stack([tokens, np.ones_like(tokens)], axis=1).astype(np.int32)

@@ -9,9 +9,10 @@ from typing import Any
 import msgspec
 import numpy as np
 
-from .accepting import DISTANCE, SETS_FULL, THREADS, TOO_MANY, Met, accept, intern
+from .accepting import DISTANCE, SAID, SETS_FULL, THREADS, TOO_MANY, Met, accept, intern
 from .accepting import USED as HOLDS_KEYS
-from .arena import LONGEST
+from .advancing import exact_distance
+from .arena import LONGEST, TEXT
 from .errors import ConstraintTooLarge
 from .finished import STRUCK, UNSURE, Finished
 from .gaps import GAP
@@ -20,7 +21,7 @@ from .masking import NO_LIMIT, strike
 from .rows import Row
 from .space import Space
 from .suspects import Suspects
-from .tables import Tables
+from .tables import FAR, Tables
 from .vocabulary import Vocabulary
 from .walk import ARENA_FULL, CROSSED, MARKED, distance, next_bytes, only_text, settle
 from .walker import UNMARKED, Walker
@@ -49,14 +50,17 @@ class Configuration(msgspec.Struct, eq=False):
     """An interned set of threads. Equal sets of one explorer are one object.
 
     number: its own in the explorer, 0 once forgotten. key: the threads, sorted, as bytes. distance: U, an upper bound
-    of the tokens to acceptance; 0: the text may end. used: some frame holds free keys. The rest is cache: row is good
-    for any budget of at least `safe`; limited: rows by budget; plans: by the ids before.
+    of the tokens to acceptance; 0: the text may end. used: some frame holds free keys, or items that must differ.
+    answer: what arena.TEXT is here. loose: distance leaves such items aside. The rest is cache: row is good for any
+    budget of at least `safe`; limited: rows by budget; plans: by the ids before.
     """
 
     number: int
     key: bytes
     distance: int
     used: bool
+    answer: int = 0
+    loose: bool = False
     next: dict[int, Configuration | None] = {}
     row: Row | None = None
     safe: int = NO_LIMIT
@@ -81,11 +85,13 @@ class Configuration(msgspec.Struct, eq=False):
 
 
 class Forced(msgspec.Struct, frozen=True):
-    """The text that every continuation shares, and where it leads. open: something may follow it."""
+    """The text that every continuation shares, and where it leads: threads, and what arena.TEXT is there (answer).
+    open: something may follow it."""
 
     text: bytes
     threads: Any
     open: bool
+    answer: int = 0
 
 
 class Plan(msgspec.Struct, frozen=True):
@@ -156,7 +162,7 @@ class Explorer:
         return self._space.room.words
 
     def _number(self, configuration: Configuration) -> int:
-        return configuration.number or self._of(configuration.key, configuration).number
+        return configuration.number or self._of(configuration.key, configuration, configuration.answer).number
 
     def advance(self, configuration: Configuration, token: int) -> Configuration | None:
         """Where a text token leads, None when it cannot be read. Remembered.
@@ -174,7 +180,8 @@ class Explorer:
                 told = self._met.told
                 space = self._space
                 key = space.lone.tobytes() if told[THREADS] == 1 else bytes(space.view[: told[THREADS] * _THREAD])
-                known.append(Configuration(found, key, told[DISTANCE], told[HOLDS_KEYS] == 1))
+                known.append(Configuration(found, key, told[DISTANCE], told[HOLDS_KEYS] > 0, told[SAID],
+                                           told[HOLDS_KEYS] == 2))
             successor = known[found - 1] if found else None
             if successor is not None and self._gaps and successor.distance >= GAP:
                 successor = None  # in the middle of a token
@@ -183,17 +190,19 @@ class Explorer:
                 self._forget()
             return successor
 
-    def _of(self, key: bytes, like: Configuration | None) -> Configuration:
-        """The configuration of these threads. like: one that differs in nothing else, None for the start."""
+    def _of(self, key: bytes, like: Configuration | None, answer: int = 0) -> Configuration:
+        """The configuration of these threads behind an answer. like: one that differs in nothing else, None for the
+        start."""
         with self._lock:
             count = self._space.load_key(key)
-            number = int(intern(self._address, count))
+            number = int(intern(self._address, count, answer))
             if number == SETS_FULL:
                 self._met.grow()
-                return self._of(key, like)
+                return self._of(key, like, answer)
             if number > len(self._known):
                 far = like.distance if like else int(distance(self._address, 0, count, 1))
-                self._known.append(Configuration(number, key, far, bool(like and like.used)))
+                self._known.append(Configuration(number, key, far, bool(like and like.used), answer,
+                                                 bool(like and like.loose)))
             return self._known[number - 1]
 
     def _forget(self) -> None:
@@ -237,7 +246,7 @@ class Explorer:
             return _NO_TOKENS, UNMARKED
         room = self._space.room
         struck, left = room.struck[:gone].copy(), room.unsure[:unsure].copy()
-        if unsure and configuration.used:
+        if unsure and configuration.used and not configuration.answer:
             left = self._suspects.among(left, configuration.threads, self._space.arena.arrays)
         return struck, left
 
@@ -258,15 +267,29 @@ class Explorer:
         threads = configuration.threads.copy()
         with self._lock:
             return self._space.retried(self._space.arena.mark(), lambda: int(strike(
-                self._address, threads, text, ends, marked, limit, words)))
+                self._address, threads, configuration.answer, text, ends, marked, limit, words)))
 
-    def following(self, threads: Any) -> bytes:
-        """The bytes that may come next, in order."""
+    def tighten(self, configuration: Configuration, spare: int = 0) -> None:
+        """Makes the distance of a configuration heed the items that were written. spare: how much more that is at most,
+        for a search that takes too long."""
+        with self._lock:
+            mark = self._space.arena.mark()
+            found = self._space.retried(mark, lambda: int(exact_distance(self._address, self._space.load(
+                configuration.threads, configuration.answer))))
+            self._space.arena.undo_to(mark)
+            self._space.heedless()
+            known = configuration.distance
+            configuration.distance = max(known, found if found < FAR else known + spare)
+            configuration.loose = False
+
+    def following(self, threads: Any, answer: int = 0) -> bytes:
+        """The bytes that may come next, in order. answer: what arena.TEXT is there."""
         with self._lock:
             mark = self._space.arena.mark()
             found = np.zeros(256, np.uint8)
-            self._space.retried(mark, lambda: int(next_bytes(self._address, self._space.load(threads), found)))
+            self._space.retried(mark, lambda: int(next_bytes(self._address, self._space.load(threads, answer), found)))
             self._space.arena.undo_to(mark)
+            self._space.heedless()
             return bytes(np.flatnonzero(found).tolist())
 
     def forced(self, configuration: Configuration) -> Forced:
@@ -280,12 +303,12 @@ class Explorer:
         mark = self._space.arena.mark()
         text = np.zeros(_FORCED_BYTES, np.uint8)
         length = self._space.retried(mark, lambda: int(only_text(
-            self._address, self._space.load(configuration.threads), text)))
+            self._address, self._space.load(configuration.threads, configuration.answer), text)))
         if length == 0:
             self._space.arena.undo_to(mark)
+            self._space.heedless()
             return Forced(b"", None, True)
-        count = int(self._space.room.report[CROSSED])
+        count, answer = int(self._space.room.report[CROSSED]), int(self._space.arena.arrays.counts[TEXT])
         settle(self._address, count)
         threads = self._space.room.threads[:count].copy()
-        return Forced(text[:length].tobytes(), threads, bool(self.following(threads)))
-
+        return Forced(text[:length].tobytes(), threads, bool(self.following(threads, answer)), answer)

@@ -98,13 +98,13 @@ token_of, twin_of, plain_of = TRIE.array(_i4), TRIE.array(_i4), TRIE.array(_u1)
 trie_nodes_of, kids_of, spelt_of = TRIE.array(_i44, 4), TRIE.array(_i4), TRIE.array(_u2)
 
 TABLES = Part(TRIE.end)  # tables.py
-classes_of, go_of, states_of = TABLES.array(_u1), TABLES.array(_i44), TABLES.array(_i44, 11)
+classes_of, go_of, states_of = TABLES.array(_u1), TABLES.array(_i44), TABLES.array(_i44, 12)
 rules_of, calls_of, edges_of = TABLES.array(_i44, 24), TABLES.array(_i44, 4), TABLES.array(_i44, 4)
 first_of, distance_of, next_required_of = TABLES.array(_u11), TABLES.array(_i4), TABLES.array(_i4)
 single_of, members_of, reach_of = TABLES.array(_u1), TABLES.array(_i44, 4), TABLES.array(_i44, 2)
 
 ARENA = Part(TABLES.end)  # arena.py
-nodes_of, costs_of, node_slots_of = ARENA.array(_i44, 5), ARENA.array(_i8s), ARENA.array(_i4)
+nodes_of, costs_of, node_slots_of = ARENA.array(_i44, 6), ARENA.array(_i8s), ARENA.array(_i4)
 pairs_of, pair_slots_of = ARENA.array(_i44, 3), ARENA.array(_i4)
 sets_of, set_slots_of, counts_of = ARENA.array(_i44, 10), ARENA.array(_i4), ARENA.array(_i8s)
 
@@ -115,11 +115,11 @@ words_of, row_of, local_of = ROOM.array(_u4), ROOM.array(_u4), ROOM.array(_u4)  
 marked_of, offsets_of, crossed_of = ROOM.array(_i44, 2), ROOM.array(_i8s), ROOM.array(_i8s)  # masking.py
 stretches_of, kinds_of, known_of = ROOM.array(_i44, 4), ROOM.array(_u11, 256), ROOM.array(_i44, 4)  # stretches.py
 dead_of, levels_of = ROOM.array(_u11, 256), ROOM.array(_i44, 4)  # levels.py
-
 struck_of, unsure_of = ROOM.array(_i4), ROOM.array(_i44, 2)  # verdicts.py
+item_of, places_of, trail_of = ROOM.array(_u11), ROOM.array(_i4), ROOM.array(_i88, 4)  # item_text.py, another.py
 
 MET = Part(ROOM.end)  # accepting.py
-spans_of, met_of, met_slots_of, told_of = MET.array(_i44, 2), MET.array(_i44, 5), MET.array(_i4), MET.array(_i8s)
+spans_of, met_of, met_slots_of, told_of = MET.array(_i44, 3), MET.array(_i44, 5), MET.array(_i4), MET.array(_i8s)
 
 # Of the masks of a grammar (finished.py), in a list of its own, for its explorers share them.
 FINISHED = Part()

@@ -19,6 +19,7 @@ from typing import Any
 import numpy as np
 from numba import types
 
+from .ample import mark_ample
 from .arcs import Arcs, arrange
 from .arena import Arena
 from .assembly import build_tables
@@ -38,10 +39,13 @@ from .errors import MissingByte, Unsatisfiable
 from .finishing import finish
 from .flat import (
     ACTION,
+    CALLED,
     COUNTER,
     DISTINCT,
     MEMBERS,
     OWNER,
+    UNLIKE,
+    Flat,
 )
 from .free_key_costs import free_key_prices
 from .gaps import GAP, bridge, has_gaps
@@ -63,6 +67,7 @@ from .tables import (
     SURPLUS,
     Layout,
     Tables,
+    has_unlike,
 )
 from .token_moves import read_tokens
 from .token_paths import behind, regular, room, solve_exactly
@@ -193,15 +198,17 @@ def _callees_first(calls, calls_of, start, order, stack, seen):  # type: ignore[
     return _i8(count)
 
 
-def _fill(context: Context, tables: Tables, grammar: Grammar, layout: Layout, available: Any,
-          held: Any) -> tuple[int, Arcs, Any, dict[int, MembersProblem]]:
+def _fill(context: Context, tables: Tables, grammar: Grammar, layout: Layout, available: Any, held: Any,
+          unlike: Any = None) -> tuple[int, Arcs, Any, dict[int, MembersProblem]]:
     """Solves all rules. Returns the start rule's cost, FAR when it cannot finish; the rows; the rules callees first;
-    those of Members."""
+    those of Members. unlike: as item_prices gives them."""
     tables.distance[:] = FAR
     for index in _lists(layout):
         tables.rules[index, SURPLUS] = surplus(layout.rules[index].register, layout.flat.edges_of(index), available)
     prices = np.zeros((len(layout.rules), 2), np.int32)
     prices[:, 0] = tables.rules[:, SURPLUS]
+    if unlike is not None:
+        prices[:, 0] -= unlike
     if (layout.flat.kinds == DISTINCT).any():
         _price_keys(tables, layout, available, prices)
     arrays = arrange(layout.flat, layout.starts, layout.column_counts, available, held, prices)
@@ -272,9 +279,10 @@ def _members_problem(context: Context, tables: Tables, layout: Layout, arrays: A
 
 
 def compile_tables(grammar: Grammar, layout: Layout, single: Any, wide: Sequence[bytes], trie: Trie,
-                   heads: Any) -> Tables:
+                   heads: Any, unlike: Any = None) -> Tables:
     """Tables with distances, dead edges removed. single: uint8 [256], bytes that are tokens of their own. wide: tokens
-    that hold other bytes. trie: the tokens. heads: its nodes of one and two bytes (trie.py).
+    that hold other bytes. trie: the tokens. heads: its nodes of one and two bytes (trie.py). unlike: prices of such items,
+    once they are known (item_prices.py).
 
     Raises MissingByte when only bytes without a token stand in the way, Unsatisfiable when no text fits at all.
     """
@@ -287,9 +295,13 @@ def compile_tables(grammar: Grammar, layout: Layout, single: Any, wide: Sequence
         context.put(TABLES, tables)
     held = np.zeros(256, np.uint8)
     held[[*set(b"".join(wide))]] = 1
-    cost, arrays, order, problems = _fill(context, tables, grammar, layout, single, held)
+    cost, arrays, order, problems = _fill(context, tables, grammar, layout, single, held, unlike)
     if cost >= FAR:
         raise _cause(context, tables, grammar, layout, single)
+    if has_unlike(tables):
+        order = _outside_items(layout.flat, order)
+        for rule in problems.keys() - {*order.tolist()}:
+            problems.pop(rule).in_bytes()
     shorten(context, arrays, order, tables.distance, heads, problems)
     if moves is not None:
         solve_exactly(context, tables, layout, grammar.start, moves)
@@ -298,7 +310,24 @@ def compile_tables(grammar: Grammar, layout: Layout, single: Any, wide: Sequence
     if wide and tables.distance[layout.bases[grammar.start]] >= GAP:
         raise _cause(context, tables, grammar, layout, single)
     finish(context, tables, layout)
+    if has_unlike(tables):
+        mark_ample(context, tables)
     return tables
+
+
+def _outside_items(flat: Flat, order: Any) -> Any:
+    """The rules that no unlike item has inside, callees first. In the others distances stay bytes: along these another
+    item is searched (another.py)."""
+    called: dict[int, list[int]] = {}
+    for owner, callee in flat.calls[:, [OWNER, CALLED]].tolist():
+        called.setdefault(owner, []).append(callee)
+    queue = [callee for rule in np.flatnonzero(flat.kinds == UNLIKE).tolist() for callee in called.get(rule, ())]
+    inside = {*queue, *np.flatnonzero(flat.kinds == UNLIKE).tolist()}
+    for rule in queue:  # grows while it runs
+        more = [callee for callee in called.get(rule, ()) if callee not in inside]
+        inside.update(more)
+        queue += more
+    return np.array([rule for rule in order.tolist() if rule not in inside], np.int32)
 
 
 def _cause(context: Context, tables: Tables, grammar: Grammar, layout: Layout,

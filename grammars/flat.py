@@ -9,14 +9,14 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from .ir import Counter, Grammar, Members, Order
+from .ir import Counter, Grammar, Members, Register, Unlike
 
 # columns of `edges` and of `calls`
 OWNER, SOURCE, BYTE_LOW, BYTE_HIGH, TARGET, ACTION = 0, 1, 2, 3, 4, 5
 CALLED, CALL_TARGET, CALL_ACTION = 2, 3, 4
 NAME_RULE, NAME_BEGIN, NAME_END, NAME_KEY, NAME_TARGET = 0, 1, 2, 3, 4  # columns of `names`
 NO_NAMES = -2  # in `others`
-PLAIN, COUNTER, ORDER, DISTINCT, MEMBERS = 0, 1, 2, 3, 4  # values of `kinds`
+PLAIN, COUNTER, ORDER, DISTINCT, MEMBERS, UNLIKE = 0, 1, 2, 3, 4, 5  # values of `kinds`
 
 
 class Flat(NamedTuple):
@@ -77,7 +77,7 @@ def _numbers(columns: int, rows: Iterable[tuple[int, ...]]) -> Any:
     return np.array(array("q", chain.from_iterable(rows))).reshape(-1, columns)
 
 
-def _kind(register: Counter | Order | Members | None) -> tuple[int, int]:
+def _kind(register: Register | None) -> tuple[int, int]:
     """The kind of a register, and how many properties it has."""
     if register is None:
         return PLAIN, 0
@@ -85,4 +85,6 @@ def _kind(register: Counter | Order | Members | None) -> tuple[int, int]:
         return COUNTER, 0
     if isinstance(register, Members):
         return MEMBERS, len(register.required)
+    if isinstance(register, Unlike):
+        return UNLIKE, 0
     return (DISTINCT if register.distinct else ORDER), len(register.required)

@@ -104,7 +104,7 @@ def _before_offset(vocabulary: Vocabulary, tokens: list[int], offset: int) -> li
 def _stable(explorer: Explorer, vocabulary: Vocabulary, forced: Forced, before: tuple[int, ...],
             tokens: list[int]) -> list[int]:
     """The first tokens that the tokenizer also gives when one of the sampled next characters follows."""
-    allowed = explorer.following(forced.threads)
+    allowed = explorer.following(forced.threads, forced.answer)
     text = (_spelled(vocabulary, before) or "") + forced.text.decode()
     for sample in _SAMPLED:
         if not tokens:

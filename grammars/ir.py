@@ -19,7 +19,7 @@ from itertools import chain
 
 import msgspec
 
-IR_VERSION = 4
+IR_VERSION = 5
 
 # An edge on CHARACTER + code: the character `code` of a JSON string in any spelling, itself or escaped (characters.py).
 CHARACTER = 0x100
@@ -92,6 +92,16 @@ class Names(msgspec.Struct, frozen=True, array_like=True):
     others: int = -1
 
 
+class Unlike(msgspec.Struct, frozen=True, tag="unlike"):
+    """Items of a list that differ as values, whatever their texts. Every call of the rule reads one item; where it
+    returns, the value of the text that it read joins the set of those written, and one that is there already blocks the
+    return. least: how many there must be (the states count them). decoded: as in Order.
+    """
+
+    least: int = 0
+    decoded: bool = False
+
+
 class Call(msgspec.Struct, frozen=True, array_like=True):
     """In state `source`, run `rule`, then go on in `target`; `action` is applied on return."""
 
@@ -99,6 +109,9 @@ class Call(msgspec.Struct, frozen=True, array_like=True):
     rule: int
     target: int
     action: int = NOTHING
+
+
+Register = Counter | Order | Members | Unlike
 
 
 class Rule(msgspec.Struct, frozen=True):
@@ -120,7 +133,7 @@ class Rule(msgspec.Struct, frozen=True):
     edges: bytes
     calls: tuple[Call, ...]
     finals: tuple[int, ...]
-    register: Counter | Order | Members | None = None
+    register: Register | None = None
     names: Names | None = None
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from .ir import CLOSE_KEY, NEXT_KEY, NOTHING, OPEN_KEY, Counter, Members, Order
+from .ir import CLOSE_KEY, NEXT_KEY, NOTHING, OPEN_KEY, Order, Register
 from .tables import FAR
 
 # Bytes of items that are looked at for as many different ones as a list must have.
@@ -17,7 +17,7 @@ _MANY = 1 << 40
 _BACKSLASH = 0x5C
 
 
-def surplus(register: Counter | Order | Members | None, edges: Any, available: Any) -> int:
+def surplus(register: Register | None, edges: Any, available: Any) -> int:
     """How many bytes the n-th cheapest item has more than the cheapest, for a list of at least n; FAR when there are
     not so many. edges: of the rule, as flat.py has them. available: [256], 1 for bytes that are tokens of their own."""
     if not isinstance(register, Order) or not register.least:

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING
 
 from .build import RuleBuilder
 from .different import DifferentItems
-from .ir import COUNT, Counter, Rule
+from .errors import ConstraintTooLarge
+from .ir import COUNT, Counter, Register, Rule, Unlike
 from .plan import ItemMachine, ListPlan, ValuePlan
 
 if TYPE_CHECKING:
@@ -17,6 +18,8 @@ if TYPE_CHECKING:
 
 # Up to here numbers of items are told apart by states; beyond, a register counts.
 _UNROLLED = 64
+# Items that must be unlike are told apart by states up to here.
+_MAX_COUNTED = 20_000
 
 
 class ListEmitter:
@@ -35,13 +38,27 @@ class ListEmitter:
         self._deferred = plan.least > self._turn
 
     def rule(self) -> Rule:
+        if self._plan.unlike:
+            machine = self._plan.machine or self._by_place()
+            return self._counted(machine, Unlike(self._plan.least, self._emitter.writing.spelling == "any"))
         if self._plan.machine is not None:
             return self._counted(self._plan.machine)
         if self._plan.different is not None:
             return DifferentItems(self._emitter, self._builder, self._plan, self._plan.different, self._depth).rule()
         return self._unique() if self._plan.unique else self._plain()
 
-    def _counted(self, machine: ItemMachine) -> Rule:
+    def _by_place(self) -> ItemMachine:
+        """A state for each number of items, as far as it matters."""
+        plan = self._plan
+        last = max(len(plan.prefix), plan.least) if plan.most is None else plan.most
+        if last > _MAX_COUNTED:
+            raise ConstraintTooLarge(f"{last} different items need more than {_MAX_COUNTED} states to count",
+                                     keyword="uniqueItems", where=plan.pointer, fix="Use smaller bounds.")
+        arcs = [[(plan.prefix[i] if i < len(plan.prefix) else plan.rest, i + 1)] for i in range(last)]
+        arcs.append([(plan.rest, last)] if plan.most is None else [])
+        return ItemMachine(arcs, frozenset(range(plan.least, last + 1)))
+
+    def _counted(self, machine: ItemMachine, register: Register | None = None) -> Rule:
         """The items of a machine: a state before an item and one after it for each of its states."""
         builder, layout = self._builder, self._layout
         end = builder.state()
@@ -63,7 +80,7 @@ class ListEmitter:
                 rule = self._emitter.value(value, self._depth + 1)
                 for source in (first, before[0]) if state == 0 else (before[state],):
                     builder.call(source, rule, after[target])
-        return builder.finish()
+        return builder.finish(register)
 
     def _unique(self) -> Rule:
         """Different items of a small enum: a state for each set of items that were written."""

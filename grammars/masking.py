@@ -6,7 +6,7 @@ import numpy as np
 from numba import types
 
 from .advancing import advance, nearest_alive
-from .arena import FULL, KEYS, NODES, SETS, undo
+from .arena import FEW, FULL, KEYS, NODES, SETS, STATUS, TEXT, undo
 from .context import (
     CONTEXT_TYPE,
     TRIE_TYPE,
@@ -21,6 +21,7 @@ from .context import (
     known_of,
     levels_of,
     local_of,
+    nodes_of,
     offsets_of,
     report_of,
     row_of,
@@ -37,7 +38,7 @@ from .jit import entry, inner, shared
 from .levels import CHILDREN, NEXT, SUBTREE, close_level, next_node, open_level, put_offsets
 from .levels import KIND as LEVEL_KIND
 from .stretches import ELSEWHERE, END, LEAST, SLOTS, allow
-from .tables import BASE, COUNT_LOOP, COUNTER, FAR, HIGH, KIND, LOOP, LOW, NO_LOOP, PLATEAU, RULE, TIGHT
+from .tables import AMPLE, BASE, COUNT_LOOP, COUNTER, FAR, HIGH, KIND, LOOP, LOW, NO_LOOP, PLATEAU, RULE, TIGHT
 from .tables import PLAIN as FREE
 from .trie import DEEP, PLAIN, SIZE, TOKEN, WHAT
 from .walk import ALLOWED, CROSSED, NODE, OPEN, REG, STATE, WORST, glide, keep, near, nearest, step
@@ -57,6 +58,8 @@ def _loops(context, at, exact):  # type: ignore[no-untyped-def]
         return False
     state = threads[at, STATE]
     heedless = states[state, KIND] <= COUNTER or (exact == 0 and rules_of(context)[states[state, RULE], TIGHT] == 0)
+    if nodes_of(context)[threads[at, NODE], STATUS] & FEW != 0 and states[state, AMPLE] != 1:
+        return False
     return states[state, LOOP] != NO_LOOP and heedless
 
 
@@ -203,12 +206,12 @@ def walk_nodes(context, parents, nodes, kind, limit, exact):  # type: ignore[no-
     return _i8(0)
 
 
-@entry(_i8(CONTEXT_TYPE, _i44, _u1, _i8s, _i44, _i8, _u4))
-def strike(context, parents, text, ends, marked, limit, words):  # type: ignore[no-untyped-def]
+@entry(_i8(CONTEXT_TYPE, _i44, _i8, _u1, _i8s, _i44, _i8, _u4))
+def strike(context, parents, answer, text, ends, marked, limit, words):  # type: ignore[no-untyped-def]
     """Tests the marked tokens exactly and clears the bits of those that cannot be read or leave U > limit.
 
-    parents: the threads before the tokens. text[ends[k-1]:ends[k]] are the bytes of marked token k. The arena is left
-    as it was. Returns the bits cleared, -1 in trouble.
+    parents, answer: the threads before the tokens, and what arena.TEXT is there. text[ends[k-1]:ends[k]] are the bytes
+    of marked token k. The arena is left as it was. Returns the bits cleared, -1 in trouble.
     """
     threads, counts, count = threads_of(context), counts_of(context), _i8(parents.shape[0])
     nodes, keys, sets = counts[NODES], counts[KEYS], counts[SETS]
@@ -217,14 +220,19 @@ def strike(context, parents, text, ends, marked, limit, words):  # type: ignore[
         for t in range(count):
             for c in range(5):
                 threads[t, c] = parents[t, c]
+        counts[TEXT] = answer
         left = advance(context, count, text, low, ends[k])
         if left < 0 or counts[FULL] == 1:
             return _i8(-1)
-        good = left > 0 and 0 <= nearest_alive(context, left) <= limit
+        cost = nearest_alive(context, left, limit) if left > 0 else _i8(-1)
+        if cost == -2 or counts[FULL] == 1:
+            return _i8(-1)
+        good = 0 <= cost <= limit
         undo(context, nodes, keys, sets)
         if not good:
             bit = marked[k, 0]
             words[bit >> 5] &= ~(np.uint32(1) << np.uint32(bit & 31))
             cleared += 1
         low = ends[k]
+    counts[TEXT] = 0
     return _i8(cleared)

@@ -198,6 +198,8 @@ class Matcher:
     def min_tokens(self) -> int:
         """An upper bound of the tokens to the end; 0 when the text may end here."""
         configuration = self._position.configuration
+        if configuration is not None and configuration.loose:
+            self._explorer.tighten(configuration)
         return 0 if configuration is None else configuration.distance
 
     def may_end(self) -> bool:
@@ -210,14 +212,14 @@ class Matcher:
         configuration = self._position.configuration
         if configuration is None:
             return True
-        return configuration.distance == 0 and not self._explorer.following(configuration.threads)
+        return configuration.distance == 0 and not self._explorer.following(configuration.threads, configuration.answer)
 
     def explain(self) -> str:
         """What may come next, for messages: "expected ',', '0'..'9' or '}' in integer at #/properties/age"."""
         configuration = self._position.configuration
         if configuration is None:
             return "the text has ended"
-        following = self._explorer.following(configuration.threads)
+        following = self._explorer.following(configuration.threads, configuration.answer)
         others: list[str] = []
         if SPECIAL in following:
             specials = self._grammar.vocabulary.specials

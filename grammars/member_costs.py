@@ -146,6 +146,10 @@ class MembersProblem:
             begin, end = self._tables.states[self._offset + self._key, REACH:REACH_END + 1].tolist()
             self._price(self._tables.reach[begin:end].tolist(), dict.fromkeys(self._ends, 0))
             self._begin()
+        self.in_bytes()
+
+    def in_bytes(self) -> None:
+        """To be called where the distances stay bytes: the column of the distances when nothing was written."""
         _fill_unwritten(self._context.address, self._offset, self._finals, self._distance)
 
     def _begin(self) -> None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from .dfa import Dfa
+from .dfa import Dfa, longest
 from .errors import Unsatisfiable
 from .json_text import JsonValue
 from .numbers import NumberText
@@ -82,7 +82,8 @@ class Different:
 class ListPlan:
     """prefix: the first items; rest: the others. most None: without end. unique: the pointer of uniqueItems.
     different: with unique, when the texts of items are compared. machine: where position alone does not say what may
-    stand next; then it says everything."""
+    stand next; then it says everything. unlike: with unique, when the values of items are compared, whatever their
+    texts."""
 
     pointer: str
     prefix: list[ValuePlan]
@@ -92,6 +93,7 @@ class ListPlan:
     unique: str | None = None
     different: Different | None = None
     machine: ItemMachine | None = None
+    unlike: bool = False
     possible: bool = False
 
     def settled(self) -> bool:
@@ -251,3 +253,29 @@ def unsatisfiable(root: ValuePlan) -> Unsatisfiable:
     return Unsatisfiable(why, keyword="schema", where=where, fix="Loosen the keywords that exclude each other.")
 
 
+def endless(plan: ValuePlan, around: frozenset[int] = frozenset()) -> bool:
+    """Whether a plan certainly has endlessly many values. Which values are possible must be known."""
+    if id(plan) in around or not plan.possible:
+        return False
+    around |= {id(plan)}
+    if any(text.maximum is None and longest(text.body.dfa) is None for text in plan.strings):
+        return True
+    return any(_endless_list(one, around) for one in plan.lists if one.possible) or any(
+        _endless_object(thing, around) for thing in plan.objects if thing.possible)
+
+
+def _endless_list(plan: ListPlan, around: frozenset[int]) -> bool:
+    if plan.machine is not None:
+        return False
+    if plan.most is None and plan.rest.possible and not plan.unique:
+        return True
+    places = [*plan.prefix, *([plan.rest] if plan.most is None or plan.most > len(plan.prefix) else [])]
+    return any(endless(value, around) for value in places[:plan.most])
+
+
+def _endless_object(plan: ObjectPlan, around: frozenset[int]) -> bool:
+    if plan.most is not None or plan.demands:
+        return False
+    if plan.free is not None and longest(plan.free) is None and all(value.possible for value in plan.free_values):
+        return True
+    return any(endless(member.value, around) for member in plan.members)

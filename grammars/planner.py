@@ -22,7 +22,7 @@ from .numbers import number_text
 from .plan import ListPlan, Member, ObjectPlan, ValuePlan, Witnesses, find_possible, unsatisfiable
 from .shape import Places, Shape, SomeProperty
 from .strings import ANY_CHARACTERS, StringText, free_text, shaped_text, without
-from .unique import have_equal_items, keep_apart
+from .unique import check_enough, have_equal_items, keep_apart
 from .unordered import one_demand_each
 from .utf8 import json_string, json_string_freely
 
@@ -45,7 +45,7 @@ class Planner:
         self._meter = meter
         self._plans: dict[tuple[Places, ...] | str, ValuePlan] = {}
         self._lists: dict[Places, ListPlan] = {}
-        self._unique: list[tuple[ListPlan, str]] = []
+        self._unique: list[ListPlan] = []
         self._repeated: list[tuple[ListPlan, str]] = []
         self._texts: dict[tuple[object, ...], StringText | None] = {}
         self._objects: dict[Places, list[ObjectPlan]] = {}
@@ -75,14 +75,20 @@ class Planner:
         find_possible([plan for _, plan in self._queue])
         if not root.possible:
             raise unsatisfiable(root)
+        for one in self._unique:
+            if one.unlike and one.possible:
+                check_enough(one, self._canonical())
 
     def _compare_items(self) -> None:
         """Lists whose items differ, those inside others first: what these may be depends on them."""
         for one, pointer in self._repeated:
             have_equal_items(one, pointer)
+        for one in reversed(self._unique):
+            keep_apart(one, self._canonical(), self._writing)
+
+    def _canonical(self) -> Canonical:
         leaves = {id(plan): found for found, plan in self._queue}
-        for one, pointer in reversed(self._unique):
-            keep_apart(one, Canonical(leaves, self._meaning, self._meter, self._writing, pointer), self._writing)
+        return Canonical(leaves, self._meaning, self._meter, self._writing)
 
     # One value
 
@@ -143,22 +149,23 @@ class Planner:
         prefix = max((len(part.prefix) for part in shape.lists), default=0)
         unique = None if shape.most_items in (0, 1) else shape.unique
         if shape.some_items:
-            if unique is not None:
-                raise refuse("uniqueItems", unique, "is not enforced beside contains")
             if shape.repeated is not None:
                 raise refuse("uniqueItems", shape.repeated, "is not negated (not, oneOf, if) beside contains")
             counter = ItemCounter(shape.some_items, prefix, shape.least_items, shape.most_items,
                                   lambda index: self._meaning.item(shape, index), self._meaning.negated,
                                   lambda places: self.plan(places, shape.pointer))
-            return ListPlan(shape.pointer, [], self.plan((), shape.pointer), shape.least_items, shape.most_items,
-                            machine=counter.machine())
+            plan = ListPlan(shape.pointer, [], self.plan((), shape.pointer), shape.least_items, shape.most_items,
+                            unique, machine=counter.machine())
+            if unique is not None:
+                self._unique.append(plan)
+            return plan
         plan = ListPlan(
             shape.pointer,
             [self.plan(self._meaning.item(shape, i), shape.pointer) for i in range(prefix)],
             self.plan(self._meaning.item(shape, prefix), shape.pointer), shape.least_items, shape.most_items, unique,
         )
         if unique is not None:
-            self._unique.append((plan, unique))
+            self._unique.append(plan)
         if shape.repeated is not None:
             self._repeated.append((plan, shape.repeated))
         return plan

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from numba import types
 
-from .arena import PARENT, REGISTER, RETURN
+from .arena import FEW, PARENT, REGISTER, RETURN, STATUS
 from .context import CONTEXT_TYPE, nodes_of, rules_of, states_of, threads_of
 from .jit import inner
 from .members import class_of
@@ -55,7 +55,8 @@ def sign(context, count, ends, looked, reach, signed, length):  # type: ignore[n
     length += 1
     for k in range(count):
         state, node = _i8(threads[k, STATE]), _i8(threads[k, NODE])
-        signed[length], signed[length + 1] = state, _class(context, state, _i8(threads[k, REG]), reach)
+        signed[length] = 2 * state + (nodes[node, STATUS] & FEW)
+        signed[length + 1] = _class(context, state, _i8(threads[k, REG]), reach)
         length += 2
         if looked >= 0 and count > 1:
             signed[length] = nearest(context, _i8(k), _i8(k + 1), _i8(0)) - nearby
@@ -65,8 +66,9 @@ def sign(context, count, ends, looked, reach, signed, length):  # type: ignore[n
                 signed[length] = _BOTTOM
                 length += 1
                 break
-            state = _i8(nodes[node, RETURN])
-            signed[length], signed[length + 1] = state, _class(context, state, _i8(nodes[node, REGISTER]), reach)
-            length += 2
+            state, register = _i8(nodes[node, RETURN]), _i8(nodes[node, REGISTER])
             node = _i8(nodes[node, PARENT])
+            signed[length] = 2 * state + (nodes[node, STATUS] & FEW)
+            signed[length + 1] = _class(context, state, register, reach)
+            length += 2
     return length

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from .arena import FULL, Arena
+from .arena import FULL, TEXT, Arena
 from .context import ROOM, TABLES, TRIE, Context
 from .errors import ConstraintTooLarge
 from .room import Room, room_for, widened
-from .tables import Tables
+from .tables import Tables, has_unlike
 from .vocabulary import Vocabulary
 from .walk import ARENA_FULL
 
@@ -32,12 +32,18 @@ class Space:
         self.context.put(TABLES, tables)
         self.context.put(TRIE, vocabulary.trie)
         self.arena = Arena(self.context, nodes)
-        self._set_room(room_for(vocabulary, _FIRST_BUFFER))
+        self._set_room(room_for(vocabulary, _FIRST_BUFFER, unlike=has_unlike(tables)))
 
-    def load(self, threads: Any) -> int:
-        """Puts threads, int32 [n, 5], into the room; returns how many."""
+    def load(self, threads: Any, answer: int = 0) -> int:
+        """Puts threads, int32 [n, 5], into the room; returns how many. answer: what arena.TEXT is there, for steps that
+        must heed it."""
+        self.arena.arrays.counts[TEXT] = answer
         self.room.threads[: len(threads)] = threads
         return len(threads)
+
+    def heedless(self) -> None:
+        """Ends steps that heed the answer: walks must not."""
+        self.arena.arrays.counts[TEXT] = 0
 
     def load_key(self, key: bytes) -> int:
         """The same for threads as bytes."""

@@ -10,6 +10,7 @@ from __future__ import annotations
 import numpy as np
 from numba import types
 
+from .arena import FEW, STATUS
 from .context import (
     CONTEXT_TYPE,
     TRIE_TYPE,
@@ -19,6 +20,7 @@ from .context import (
     kinds_of,
     known_of,
     marked_of,
+    nodes_of,
     report_of,
     size_of,
     states_of,
@@ -28,7 +30,7 @@ from .context import (
     twin_of,
 )
 from .jit import entry, inner
-from .tables import DISTINCT, FAR, KIND
+from .tables import AMPLE, DISTINCT, FAR, KIND
 from .walk import MARKED, NODE, OPEN, ORIGIN, REG, STATE, WORST, nearest, step
 
 LEAST = 64  # nodes of a subtree that pay for the list
@@ -89,6 +91,8 @@ def _list_of(context, at, exact):  # type: ignore[no-untyped-def]
     kinds, known = kinds_of(context), known_of(context)
     state, register, node = threads[at, STATE], threads[at, REG], threads[at, NODE]
     if threads[at, OPEN] != 0 or states[state, KIND] >= DISTINCT:
+        return _i8(-1)
+    if nodes_of(context)[node, STATUS] & FEW != 0 and states[state, AMPLE] != 1:
         return _i8(-1)
     for k in range(known[SLOTS, 0]):
         if (known[k, 0] == state and known[k, 1] == register and known[k, 2] == node

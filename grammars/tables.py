@@ -25,7 +25,7 @@ from .arena import SETS, intern_pair
 from .characters import written_out
 from .context import CONTEXT_TYPE, distance_of, next_required_of, rules_of, sets_of, states_of
 from .errors import ConstraintTooLarge
-from .flat import COUNTER, DISTINCT, MEMBERS, ORDER, PLAIN, Flat
+from .flat import COUNTER, DISTINCT, MEMBERS, ORDER, PLAIN, UNLIKE, Flat
 from .ir import COUNT, KEY, NOTHING, OPEN_KEY, Counter, Grammar, Members, Order, Rule
 from .jit import inner
 from .member_keys import MemberKeys, member_keys
@@ -35,11 +35,13 @@ from .ways_home import longest_way_home
 
 FAR = 1 << 30  # the distance of what cannot finish
 
-__all__ = ["COUNTER", "DISTINCT", "MEMBERS", "ORDER", "PLAIN"]  # values of KIND
+__all__ = ["COUNTER", "DISTINCT", "MEMBERS", "ORDER", "PLAIN", "UNLIKE"]  # values of KIND
 
 # columns of `states`
 KIND, BASE, CALLS, CALLS_END, FINAL, RULE, LOOSE, LOOP = 0, 1, 2, 3, 4, 5, 6, 7
 PART, REACH, REACH_END = 8, 9, 10  # of Members: where it lies (member_keys.py), its rows of `reach`
+# 0, or more values follow than are ever written: 1 always, else while the counter has AMPLE - 1 counts left (ample.py)
+AMPLE = 11
 # a PART of Order.distinct: inside a key that has finitely many ends, or where one of finitely many keys must come
 NARROW = 1
 NO_LOOP, FREE_LOOP, COUNT_LOOP = 0, 1, 2  # values of LOOP: all plain bytes lead back here, with which action
@@ -101,6 +103,17 @@ def column(context, state, register):  # type: ignore[no-untyped-def]
 
 
 @inner(types.boolean(CONTEXT_TYPE, _i8, _i8))
+def ample(context, state, register):  # type: ignore[no-untyped-def]
+    """Whether from here to the end of the frame more values can be spelled than a list ever holds."""
+    states = states_of(context)
+    slack = states[state, AMPLE]
+    if slack <= 1 or states[state, KIND] != COUNTER:
+        return slack > 0
+    high = rules_of(context)[states[state, RULE], HIGH]
+    return high < 0 or high - register >= slack - 1
+
+
+@inner(types.boolean(CONTEXT_TYPE, _i8, _i8))
 def contains(context, keys, key):  # type: ignore[no-untyped-def]
     """Whether the set has the key."""
     sets = sets_of(context)
@@ -148,6 +161,11 @@ def returns(context, state, register):  # type: ignore[no-untyped-def]
     if states[state, KIND] == COUNTER:
         return states[state, FINAL] == 1 and register >= rules_of(context)[states[state, RULE], LOW]
     return states[state, FINAL] == 1 and distance[states[state, BASE] + column(context, state, register)] == 0
+
+
+def has_unlike(tables: Tables) -> bool:
+    """Whether the items of some list are compared by value."""
+    return bool((tables.states[:, KIND] == UNLIKE).any())
 
 
 class Layout:

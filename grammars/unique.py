@@ -9,13 +9,13 @@ from __future__ import annotations
 
 from functools import partial
 
-from .canonical import Canonical, scalars
+from .canonical import Canonical, ManyTexts, scalars
 from .constraint import Writing
 from .dfa import Dfa, longest
 from .json_text import JsonValue, identity
 from .keys import words_of
 from .keywords import refuse
-from .plan import Comparable, Different, ItemMachine, ListPlan, ValuePlan
+from .plan import Comparable, Different, ItemMachine, ListPlan, ValuePlan, endless
 
 # A state for each set of written values.
 _FEW = 6
@@ -27,6 +27,9 @@ _MANY = 4_096
 
 def keep_apart(plan: ListPlan, canonical: Canonical, writing: Writing) -> None:
     """Make a list's items differ. Cuts its length to what can differ. Raises UnsupportedKeyword."""
+    if plan.machine is not None:
+        _by_value(plan, canonical)
+        return
     values = _values(plan.rest)
     if values is not None and len(values) <= _FEW and not plan.prefix:
         plan.most = len(values) if plan.most is None else min(plan.most, len(values))
@@ -34,10 +37,51 @@ def keep_apart(plan: ListPlan, canonical: Canonical, writing: Writing) -> None:
             plan.machine = _machine(plan, [values])
         return
     finite = _finite(plan) if plan.prefix else None
-    if finite is None:
-        _different(plan, canonical)
-    else:
+    if finite is not None:
         plan.machine = _machine(plan, finite)
+        return
+    try:
+        places = [_comparable(value, canonical) for value in (*plan.prefix, plan.rest)]
+    except ManyTexts:
+        _by_value(plan, canonical)
+    else:
+        _different(plan, places)
+
+
+def _by_value(plan: ListPlan, canonical: Canonical) -> None:
+    """Leaves it to the register, which compares the values of items whatever their texts."""
+    plan.unlike = True
+    if plan.machine is None and not plan.prefix:
+        count = _number(plan.rest, canonical.plainly())
+        if count is not None and count <= _MANY:
+            plan.most = count if plan.most is None else min(plan.most, count)
+
+
+def _number(plan: ValuePlan, canonical: Canonical) -> int | None:
+    """How many values a plan has, at most one more than _MANY; None when that is not told."""
+    try:
+        found = _comparable(plan, canonical)
+    except ManyTexts:
+        return None
+    if found is None:
+        return 0
+    return _MANY + 1 if found[1] is None else found[1]
+
+
+def check_enough(plan: ListPlan, canonical: Canonical) -> None:
+    """Where items are compared by value: there must always be another. Raises UnsupportedKeyword where that is not told
+    for the values that a place has. Which values are possible must be known."""
+    places = [*plan.prefix, plan.rest]
+    if plan.machine is not None:
+        places = [value for arcs in plan.machine.arcs for value, _ in arcs]
+    for value in dict.fromkeys(places) if plan.least > 1 or plan.machine is not None else ():
+        if not value.possible or endless(value):
+            continue
+        count = _number(value, canonical.plainly())
+        if count is None or count < plan.least:
+            raise refuse("uniqueItems", plan.unique or plan.pointer,
+                         "is enforced beside prefixItems, contains and minItems only where each place has as many "
+                         "values as the list must have items")
 
 
 def _values(plan: ValuePlan) -> list[JsonValue] | None:
@@ -47,28 +91,37 @@ def _values(plan: ValuePlan) -> list[JsonValue] | None:
     return [*plan.values, *plan.words]
 
 
-def _different(plan: ListPlan, canonical: Canonical) -> None:
-    found: list[Comparable] = []
-    counts: list[int | None] = []
-    for value in (*plan.prefix, plan.rest):
-        text, others = canonical.strings(value), scalars(value, canonical.meter)
-        nested = canonical.nested(value, 0)
-        parts = [part for part in (text, others, nested) if part is not None and not part.empty]
-        if not parts:
-            plan.most = len(found) if plan.most is None else min(plan.most, len(found))
-            break
-        deeper = None if nested.empty else partial(canonical.nested, value)
-        found.append(Comparable(text, others, deeper))
-        each = [_count(part) for part in parts]
-        counts.append(None if None in each else sum(count or 0 for count in each))
+# What is remembered of the items of one place, and how many there are, None for many.
+_Place = tuple[Comparable, int | None]
+
+
+def _comparable(value: ValuePlan, canonical: Canonical) -> _Place | None:
+    """None when there is none. Raises ManyTexts."""
+    text, others = canonical.strings(value), scalars(value, canonical.meter)
+    nested = canonical.nested(value, 0)
+    parts = [part for part in (text, others, nested) if part is not None and not part.empty]
+    if not parts:
+        return None
+    each = [_count(part) for part in parts]
+    deeper = None if nested.empty else partial(canonical.nested, value)
+    return Comparable(text, others, deeper), None if None in each else sum(count or 0 for count in each)
+
+
+def _different(plan: ListPlan, places: list[_Place | None]) -> None:
+    """Lets the register compare the texts of items."""
+    if None in places:
+        most = places.index(None)
+        places, plan.most = places[:most], most if plan.most is None else min(plan.most, most)
+    found = [place for place in places if place is not None]
     if not found:
         plan.unique = None
         return
+    counts = [count for _, count in found]
     pointer = plan.unique or plan.pointer
     if len(found) > 1 and any(count is not None and count < plan.least for count in counts):
         raise refuse("uniqueItems", pointer, "is enforced beside prefixItems only where each place has as many values "
                                              "as the list must have items")
-    plan.different = Different(tuple(found), counts[0] if len(found) == 1 else None)
+    plan.different = Different(tuple(place for place, _ in found), counts[0] if len(found) == 1 else None)
     if None not in counts:
         most = len(found) - 1 + (counts[-1] or 0)
         plan.most = most if plan.most is None else min(plan.most, most)

@@ -9,13 +9,14 @@ from __future__ import annotations
 
 from numba import types
 
-from .arena import find_pair
+from .arena import STATUS, WITHIN, find_pair
 from .context import (
     CONTEXT_TYPE,
     classes_of,
     edges_of,
     go_of,
     marks_of,
+    nodes_of,
     pair_slots_of,
     pairs_of,
     rules_of,
@@ -51,7 +52,7 @@ from .tables import (
     TIGHT,
     contains,
 )
-from .walk import OPEN, REG, STATE
+from .walk import NODE, OPEN, REG, STATE
 
 DEAD, KEPT, STRUCK, UNSURE = 0, 1, 2, 3
 _NEW = -1  # a key that no key written begins with
@@ -155,6 +156,7 @@ def judge(context, finished, count, least, begin, end):  # type: ignore[no-untyp
     threads, marks, simple, gone, open_ones = threads_of(context), marks_of(finished), True, 0, 0
     struck, unsure = struck_of(context), unsure_of(context)
     for at in range(count):
+        simple = simple and nodes_of(context)[threads[at, NODE], STATUS] & WITHIN == 0
         simple = simple and threads[at, REG] < LAX and _simple(context, _i8(threads[at, STATE]), _i8(threads[at, OPEN]))
     if simple and count == 1 and _is_new(context):
         least = max(least, _i8(2))

@@ -11,11 +11,17 @@ from numba import types
 
 from .arena import (
     DEPTH,
+    FEW,
     KEYS,
     PARENT,
     REGISTER,
     RETURN,
+    SETS,
+    SPELLED,
+    STATUS,
+    TEXT,
     USED,
+    WITHIN,
     intern_node,
     intern_pair,
 )
@@ -25,6 +31,7 @@ from .context import (
     calls_of,
     classes_of,
     costs_of,
+    counts_of,
     distance_of,
     edges_of,
     first_of,
@@ -37,6 +44,7 @@ from .context import (
     threads_of,
 )
 from .ir import CLOSE_KEY, COUNT, KEY, NEXT_KEY, NOTHING, OPEN_KEY
+from .item_text import value_of
 from .jit import entry, inner, shared
 from .key_text import read_key
 from .members import doubtful as judged_late
@@ -66,7 +74,10 @@ from .tables import (
     PLATEAU,
     RULE,
     TIGHT,
+    UNLIKE,
     act,
+    ample,
+    contains,
     returns,
 )
 
@@ -133,6 +144,8 @@ def _move(context, low, high, entry, state, register, node, key, origin, byte): 
             report[CROSSED] += 1
         if action == OPEN_KEY and exact == 1 and rules[states[state, RULE], HAS_FREE] == 1:
             key = _i8(1)
+    if nodes_of(context)[node, STATUS] & FEW != 0 and not ample(context, target, register):
+        report[CROSSED] += 1
     doubtful = states[target, LOOSE] == 0 or exact == 1
     if doubtful and remaining(context, target, register, max(key, 0), exact) >= _FAR:
         return high
@@ -153,9 +166,30 @@ def enter(context, call, state, register, node, exact):  # type: ignore[no-untyp
     cost = remaining(context, back, after, _i8(0), exact)
     if cost >= _FAR:
         return _i8(-1)
-    kind, low = states[back, KIND], rules[states[back, RULE], LOW]
+    kind, low, status = states[back, KIND], rules[states[back, RULE], LOW], _i8(nodes_of(context)[node, STATUS])
     used = 1 if kind >= DISTINCT and after > low else 0
-    return intern_node(context, node, back, after, cost, _i8(used))
+    if kind == UNLIKE:
+        used, status = 2 * used, _i8(FEW | WITHIN)
+    elif status & FEW != 0 and ample(context, back, after):
+        status ^= FEW
+    return intern_node(context, node, back, after, cost, _i8(used), status)
+
+
+@inner(_i8(CONTEXT_TYPE, _i8, _i8, _i8))
+def end_item(context, state, register, entry):  # type: ignore[no-untyped-def]
+    """The register of a list of unlike items whose frame goes on in `state`, where one has just ended; -1: it is there
+    already, or the arena is full. entry: what `go` says to the next byte. Without a text of the answer, which only
+    exact steps have, the move is marked."""
+    if entry == -1:
+        return _i8(-1)
+    if counts_of(context)[TEXT] == 0:
+        report_of(context)[CROSSED] += 1
+        return register
+    value = value_of(context)
+    if value == 0 or contains(context, register, value):
+        return _i8(-1)
+    first = _i8(-1 - states_of(context)[state, RULE])
+    return intern_pair(context, SETS, register if register > 0 else first, value)
 
 
 @inner(_i8(CONTEXT_TYPE, _i8, _i8, _i8, _i8))
@@ -200,9 +234,11 @@ def _step_thread(context, at, low, high, byte, exact):  # type: ignore[no-untype
                     tail = _enqueue(context, tail, _i8(calls[call, CALLEE]), _i8(0), over)
         if states[state, FINAL] == 1 and returns(context, state, register):
             report[LOOKED] = max(report[LOOKED], origin - nodes[node, DEPTH] + 1)
-            if node > 0:
-                tail = _enqueue(context, tail, _i8(nodes[node, RETURN]), _i8(nodes[node, REGISTER]),
-                                _i8(nodes[node, PARENT]))
+            back, kept = _i8(nodes[node, RETURN]), _i8(nodes[node, REGISTER])
+            if node > 0 and states[back, KIND] == UNLIKE:
+                kept = end_item(context, back, kept, _i8(go[back, c]))
+            if node > 0 and kept >= 0:
+                tail = _enqueue(context, tail, back, kept, _i8(nodes[node, PARENT]))
         if tail < 0:
             return _i8(-1)
     return high
@@ -232,6 +268,8 @@ def glide(context, at, byte, exact):  # type: ignore[no-untyped-def]
         register = register + 1 if high >= 0 else min(register + 1, low)
         entry = edges[-2 - entry, 1]
     elif states[state, KIND] > COUNTER and (exact == 1 or rules[states[state, RULE], TIGHT] >= 1):
+        return -1
+    if nodes_of(context)[threads[at, NODE], STATUS] & FEW != 0 and not ample(context, _i8(entry), _i8(register)):
         return -1
     if states[entry, LOOSE] == 0:
         if states[entry, KIND] != COUNTER:
@@ -296,6 +334,20 @@ def distance(context, low, high, exact):  # type: ignore[no-untyped-def]
     return nearest(context, low, high, exact)
 
 
+@inner(types.void(CONTEXT_TYPE, _i8, _i8, _i8))
+def heed(context, low, high, byte):  # type: ignore[no-untyped-def]
+    """Adds a byte to the text of the answer, or begins it where one of threads[low:high] has just begun a list of
+    unlike items. For exact steps, behind each."""
+    counts, states, threads = counts_of(context), states_of(context), threads_of(context)
+    if counts[TEXT] > 0:
+        counts[TEXT] = intern_pair(context, KEYS, _i8(counts[TEXT]), SPELLED + byte)
+        return
+    for k in range(low, high):
+        if states[threads[k, STATE], KIND] == UNLIKE:
+            counts[TEXT] = intern_pair(context, KEYS, _i8(1), SPELLED + byte)
+            return
+
+
 @inner(_i8(CONTEXT_TYPE, _i8, _i8))
 def keep(context, low, high):  # type: ignore[no-untyped-def]
     """Moves threads[low:high] to the front; returns how many they are."""
@@ -355,6 +407,7 @@ def only_text(context, count, text):  # type: ignore[no-untyped-def]
         if only < 0:
             break
         end = step(context, _i8(0), count, _i8(only), _i8(1))
+        heed(context, count, end, _i8(only))
         count = keep(context, count, end)
         text[length] = only
         length += 1
@@ -364,7 +417,8 @@ def only_text(context, count, text):  # type: ignore[no-untyped-def]
 
 @entry(_i8(CONTEXT_TYPE, _i8))
 def settle(context, count):  # type: ignore[no-untyped-def]
-    """Sets the origin of threads[:count] to their depth. Returns 1 when a frame of theirs holds free keys, else 0."""
+    """Sets the origin of threads[:count] to their depth. Returns 1 when a frame of theirs holds free keys, 2 when one
+    holds items that others must not equal, else 0."""
     states, rules, nodes, threads = states_of(context), rules_of(context), nodes_of(context), threads_of(context)
     used = 0
     for k in range(count):
@@ -372,8 +426,17 @@ def settle(context, count):  # type: ignore[no-untyped-def]
         threads[k, ORIGIN] = nodes[node, DEPTH]
         used = max(used, nodes[node, USED])
         if states[state, KIND] >= DISTINCT and threads[k, REG] > rules[states[state, RULE], LOW]:
-            used = 1
+            used = max(used, 2 if states[state, KIND] == UNLIKE else 1)
     return _i8(used)
+
+
+@inner(types.boolean(CONTEXT_TYPE, _i8))
+def within_list(context, count):  # type: ignore[no-untyped-def]
+    """Whether one of threads[:count] is in a list of unlike items."""
+    states, nodes, threads, found = states_of(context), nodes_of(context), threads_of(context), False
+    for k in range(count):
+        found = found or nodes[threads[k, NODE], STATUS] & WITHIN != 0 or states[threads[k, STATE], KIND] == UNLIKE
+    return found
 
 
 @inner(types.boolean(CONTEXT_TYPE, _i8, _i8))

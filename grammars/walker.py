@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from .arena import PARENT, RETURN
+from .arena import FEW, PARENT, RETURN, STATUS, WITHIN
 from .bodies import DEEPEST, Bodies, Body
 from .composing import read_body, read_threads
 from .entering import enter_calls
@@ -16,7 +16,7 @@ from .looking import represent
 from .masking import NO_LIMIT
 from .slicing import SlicedWalk
 from .space import Space
-from .tables import DISTINCT, FINAL, KIND, Tables
+from .tables import DISTINCT, FINAL, KIND, Tables, has_unlike
 from .vocabulary import Vocabulary
 from .walk import LOOKED, MARKED, NODE, OPEN, STATE
 
@@ -37,6 +37,7 @@ class Walker:
         self._final = tables.states[:, FINAL]
         distinct = bool((tables.states[:, KIND] >= DISTINCT).any())
         self._sliced = None if distinct else SlicedWalk(space.context, vocabulary)
+        self._unlike = has_unlike(tables)
 
     def walk(self, configuration: Configuration, limit: int = NO_LIMIT, *, exact: bool = False) -> None:
         """The mask of a configuration over successors with U <= limit. exact: free keys written are heeded; without it
@@ -50,7 +51,7 @@ class Walker:
             self._walk_several(configuration, limit, exact)
             return
         state, _, node, _, _ = _ONE.unpack(configuration.key)
-        body = self._bodies.of(state, partial(self._frames, node), exact)
+        body = self._body(state, node, exact)
         if body is None and self._sliced is not None:
             plain = _plain_threads(configuration, exact)
             if self._bodies.heavy(plain, self._below(plain)):
@@ -74,6 +75,12 @@ class Walker:
         space.arena.undo_to(mark)
         return count > 0
 
+    def _body(self, state: int, node: int, exact: bool) -> Body | None:
+        """None also inside unlike items: moves in them, and those that end one, must be marked."""
+        if self._unlike and self._space.arena.arrays.nodes[node, STATUS] & (FEW | WITHIN):
+            return None
+        return self._bodies.of(state, partial(self._frames, node), exact)
+
     def _walk_several(self, configuration: Configuration, limit: int, exact: bool) -> None:
         """Of threads that differ only in frames that no walk looks into, the one nearest to its end stands for all."""
         threads, depth = _plain_threads(configuration, exact), 0
@@ -93,8 +100,7 @@ class Walker:
             room.marked[: len(marked)], room.report[MARKED] = marked, len(marked)
 
     def _walk_each(self, threads: Any, limit: int, exact: bool) -> None:
-        bodies = [self._bodies.of(state, partial(self._frames, node), exact)
-                  for state, node in threads[:, [STATE, NODE]].tolist()]
+        bodies = [self._body(state, node, exact) for state, node in threads[:, [STATE, NODE]].tolist()]
         if self._sliced is not None and not any(bodies) and self._bodies.heavy(threads, self._below(threads)):
             self._walk_slices(self._sliced, threads, limit, exact)
             return

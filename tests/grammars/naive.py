@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
+from collections.abc import Hashable
+from dataclasses import dataclass, replace
+from decimal import Decimal
 
 from espalier.grammars.characters import written_out
 from espalier.grammars.ir import (
@@ -20,7 +22,9 @@ from espalier.grammars.ir import (
     Members,
     Order,
     Rule,
+    Unlike,
 )
+from espalier.grammars.json_text import identity
 from espalier.grammars.names import with_names
 from espalier.grammars.verify import verify
 
@@ -28,19 +32,32 @@ from espalier.grammars.verify import verify
 @dataclass(frozen=True, slots=True)
 class Frame:
     """rule, state, register; keys: free keys written so far, and numbers of declared ones where these come in any
-    order; key: the free key being written, None outside one."""
+    order, and values of unlike items; key: the free key being written, None outside one. text: what was written since
+    the outermost list of unlike items began, kept by the running frame."""
 
     rule: int
     state: int
     register: int = 0
-    keys: frozenset[bytes | int] = frozenset()
+    keys: frozenset[Hashable] = frozenset()
     key: bytes | None = None
+    text: bytes = b""
 
 
 def _meant(key: bytes | None, decoded: bool) -> bytes | None:
     if key is None or not decoded:
         return key
     return b'"' + json.loads(key).encode() if key.startswith(b'"') else json.loads(b'"' + key + b'"').encode()
+
+
+def _item(text: bytes) -> Hashable:
+    """The value of the item with which a text ends: the longest end that is a value behind a bracket or a comma."""
+    for start in range(1, len(text)):
+        if text[start - 1: start] in (b"[", b",", b" ", b"\n", b"\t", b"\r"):
+            try:
+                return identity(json.loads(text[start:], parse_float=Decimal))
+            except ValueError:
+                continue
+    raise AssertionError(text)
 
 
 Stack = tuple[Frame, "Stack"] | None
@@ -74,8 +91,12 @@ class Naive:
                 if low <= byte <= high:
                     after = self._act(frame, target, action, byte)
                     if after is not None:
-                        moved.add((after, below))
+                        moved.add((self._longer(after, byte), below))
         return self._closed(moved)
+
+    def _longer(self, frame: Frame, byte: int) -> Frame:
+        begun = frame.text or isinstance(self._rule(frame).register, Unlike)
+        return replace(frame, text=frame.text + bytes([byte])) if begun else frame
 
     def may_end(self, threads: frozenset) -> bool:
         return any(below is None and self._may_return(frame) for frame, below in threads)
@@ -103,10 +124,13 @@ class Naive:
             frame, below = queue.pop()
             followers = []
             for call in self._calls[frame.rule].get(frame.state, ()):
-                followers.append((Frame(call.rule, 0), (frame, call, below)))
+                waiting = replace(frame, text=b"")
+                followers.append((Frame(call.rule, 0, text=frame.text), (waiting, call, below)))
             if below is not None and self._may_return(frame):
                 caller, call, rest = below
                 after = self._act(caller, call.target, call.action, None)
+                if after is not None:
+                    after = self._returned(after, rest, frame.text)
                 if after is not None:
                     followers.append((after, rest))
             for follower in followers:
@@ -114,6 +138,15 @@ class Naive:
                     seen.add(follower)
                     queue.append(follower)
         return frozenset(seen)
+
+    def _returned(self, frame: Frame, below: Stack, text: bytes) -> Frame | None:
+        """A frame to which another returned, at the end of `text`; None when it has that item already."""
+        if isinstance(self._rule(frame).register, Unlike):
+            value = _item(text)
+            return None if value in frame.keys else replace(frame, keys=frame.keys | {value}, text=text)
+        while below is not None and not isinstance(self._rule(below[0]).register, Unlike):
+            below = below[2]
+        return replace(frame, text=text if below is not None else b"")
 
     def _rule(self, frame: Frame) -> Rule:
         return self.grammar.rules[frame.rule]
@@ -128,7 +161,7 @@ class Naive:
         if isinstance(register, Members):
             missing = {j for j, required in enumerate(register.required) if required} - frame.keys
             return not missing and len(frame.keys) >= register.least and frame.register == register.demand
-        return register is None or not any(register.required[frame.register:])
+        return register is None or isinstance(register, Unlike) or not any(register.required[frame.register:])
 
     def _act(self, frame: Frame, target: int, action: int, byte: int | None) -> Frame | None:
         register, value, keys, key = self._rule(frame).register, frame.register, frame.keys, frame.key
@@ -156,7 +189,7 @@ class Naive:
                 if value > index or any(register.required[value:index]):
                     return None
                 value = index + 1
-        return Frame(frame.rule, target, value, keys, key)
+        return Frame(frame.rule, target, value, keys, key, frame.text)
 
     @staticmethod
     def _act_members(register: Members, frame: Frame, target: int, action: int, key: bytes | None) -> Frame | None:
@@ -172,4 +205,4 @@ class Naive:
             met = 1
         else:
             assert action in (NOTHING, WRITTEN)
-        return Frame(frame.rule, target, met, keys, key)
+        return Frame(frame.rule, target, met, keys, key, frame.text)

@@ -1,0 +1,218 @@
+"""Another value: how far an item of a list of unlike items is from an end that none of those written has.
+
+Most states need no look: from them more values follow than a list ever holds (ample.py). From the others, and where a
+budget is near its end, a way to an unused value is searched, byte by byte along the engine's own steps, first where the
+end is nearest, from the last choice back. The search spells values in one way (no blanks, no escape that a character
+does not need), but keys in any order. The length of its way, with U behind the item, is U: who follows it finds the
+same way again from each place, a byte shorter, so U is safe. A search that takes too long finds nothing; since one that
+begins on the way of another is shorter, no text runs into a dead end by that.
+"""
+
+from __future__ import annotations
+
+from numba import types
+
+from .arena import DEPTH, FEW, FULL, KEYS, NODES, PARENT, REGISTER, RETURN, SETS, SPELLED, STATUS, TEXT, USED, undo
+from .closing import remaining
+from .context import (
+    CONTEXT_TYPE,
+    classes_of,
+    costs_of,
+    counts_of,
+    go_of,
+    nodes_of,
+    pairs_of,
+    rules_of,
+    single_of,
+    states_of,
+    threads_of,
+    trail_of,
+)
+from .item_text import value_of
+from .jit import inner, shared
+from .tables import DECODED, FAR, FINAL, KIND, RULE, UNLIKE, ample, contains, returns
+from .walk import NODE, OPEN, REG, STATE, heed, step
+
+# columns of the trail: of a prefix, where its threads end, the answer so far, the next byte to try (from 256 on
+# once more, of those that bring the end no nearer), bytes to the nearest end
+END, ANSWER, NEXT, NEAR = 0, 1, 2, 3
+_MOST = 20_000  # steps of one search
+_BACKSLASH = 0x5C
+ANY = 1 << 50  # a limit that asks for no U, only whether there is an end
+
+_i8 = types.int64
+_FAR = FAR
+
+
+@inner(_i8(CONTEXT_TYPE, _i8))
+def _floor(context, at):  # type: ignore[no-untyped-def]
+    """The node of the outermost list that threads[at] must give another value; 0: its own frame is that list; -1:
+    none."""
+    nodes, threads, states = nodes_of(context), threads_of(context), states_of(context)
+    node, found = _i8(threads[at, NODE]), _i8(-1)
+    if states[threads[at, STATE], KIND] == UNLIKE and threads[at, REG] > 0:
+        found = _i8(0)
+    while node > 0 and nodes[node, USED] == 2:
+        if states[nodes[node, RETURN], KIND] == UNLIKE and nodes[node, REGISTER] > 0:
+            found = node
+        node = _i8(nodes[node, PARENT])
+    return found
+
+
+@inner(_i8(CONTEXT_TYPE, _i8, _i8))
+def _guide(context, at, top):  # type: ignore[no-untyped-def]
+    """Bytes from threads[at] to the end of the item over the node `top`, whatever was written."""
+    nodes, threads = nodes_of(context), threads_of(context)
+    total = remaining(context, _i8(threads[at, STATE]), _i8(threads[at, REG]), _i8(threads[at, OPEN]), _i8(1))
+    node = _i8(threads[at, NODE])
+    while node > 0 and node != top and nodes[node, DEPTH] > nodes[top, DEPTH]:
+        total += remaining(context, _i8(nodes[node, RETURN]), _i8(nodes[node, REGISTER]), _i8(0), _i8(1))
+        node = _i8(nodes[node, PARENT])
+    return total
+
+
+@inner(types.boolean(CONTEXT_TYPE, _i8, _i8))
+def _ends(context, at, top):  # type: ignore[no-untyped-def]
+    """Whether threads[at] stands at the end of the item over `top`, and its value, like those inside, is unused."""
+    nodes, threads, states = nodes_of(context), threads_of(context), states_of(context)
+    state, register, node = _i8(threads[at, STATE]), _i8(threads[at, REG]), _i8(threads[at, NODE])
+    while states[state, FINAL] == 1 and returns(context, state, register) and node > 0:
+        state, register = _i8(nodes[node, RETURN]), _i8(nodes[node, REGISTER])
+        if states[state, KIND] == UNLIKE:
+            value = value_of(context)
+            if value == 0 or contains(context, register, value):
+                return False
+        if node == top:
+            return True
+        node = _i8(nodes[node, PARENT])
+    return False
+
+
+@inner(types.boolean(CONTEXT_TYPE, _i8, _i8, _i8, _i8))
+def _found(context, at, top, node, register):  # type: ignore[no-untyped-def]
+    """Whether threads[at] has what is searched: the item's end over `top`, or, where that is 0, one more item in the
+    list over `node`, whose register was `register`, or its end."""
+    if top > 0:
+        return _ends(context, at, top)
+    thread, states = threads_of(context)[at], states_of(context)
+    return thread[NODE] == node and states[thread[STATE], KIND] == UNLIKE and (
+        thread[REG] != register or states[thread[STATE], FINAL] == 1)
+
+
+@inner(types.boolean(CONTEXT_TYPE, _i8))
+def _escaped(context, key):  # type: ignore[no-untyped-def]
+    """Whether the answer so far ends inside an escape."""
+    pairs, odd = pairs_of(context), False
+    while key > 1 and pairs[key, 1] == SPELLED + _BACKSLASH:
+        key, odd = _i8(pairs[key, 0]), not odd
+    return odd
+
+
+@inner(types.boolean(CONTEXT_TYPE, _i8))
+def _only_zeros(context, state):  # type: ignore[no-untyped-def]
+    """Whether nothing but zeros of a fraction may follow a point. Strings of any spelling have escapes."""
+    if state < 0:
+        return False
+    row, classes = go_of(context)[state], classes_of(context)
+    return row[classes[0x30]] != -1 and row[classes[0x31]] == -1 and row[classes[_BACKSLASH]] == -1
+
+
+@inner(types.boolean(CONTEXT_TYPE, _i8, _i8, _i8, _i8))
+def _idle(context, at, byte, answer, decoded):  # type: ignore[no-untyped-def]
+    """Whether a byte says nothing that another way does not: a blank between values, a point before zeros, an escape
+    that is not needed."""
+    if byte == 0x20 or byte == 0x09 or byte == 0x0A or byte == 0x0D:
+        return go_of(context)[threads_of(context)[at, STATE], classes_of(context)[0x09]] != -1
+    if decoded == 0:
+        return False
+    if byte == 0x2E:
+        return _only_zeros(context, _i8(go_of(context)[threads_of(context)[at, STATE], classes_of(context)[byte]]))
+    return (byte == 0x75 or byte == 0x2F) and _escaped(context, answer)
+
+
+@shared(_i8(CONTEXT_TYPE, _i8, _i8))
+def find_way(context, at, top):  # type: ignore[no-untyped-def]
+    """U of threads[at], the last in its buffer, by the first way to what `_found` asks for: at each place over the
+    bytes that bring the end nearer first, then over the others; FAR when none was found, -1 in trouble. Leaves what it
+    interned, and in arena.TEXT the answer at the way's end."""
+    counts, threads, trail, single = counts_of(context), threads_of(context), trail_of(context), single_of(context)
+    last, depth, spent = trail.shape[0], 0, 0
+    node, register = _i8(threads[at, NODE]), _i8(threads[at, REG])
+    state = _i8(nodes_of(context)[top, RETURN] if top > 0 else threads[at, STATE])
+    decoded, floor = _i8(rules_of(context)[states_of(context)[state, RULE], DECODED]), top if top > 0 else node
+    trail[0, END], trail[0, ANSWER], trail[0, NEXT], trail[0, NEAR] = (
+        at + 1, counts[TEXT], 0, _guide(context, at, floor))
+    while depth >= 0 and spent < _MOST:
+        at_byte = trail[depth, NEXT]
+        if at_byte == 512:
+            depth -= 1
+            continue
+        trail[depth, NEXT] = at_byte + 1
+        byte, low, high = at_byte & 255, _i8(trail[depth - 1, END] if depth > 0 else at), _i8(trail[depth, END])
+        if single[byte] == 0 or _idle(context, low, byte, _i8(trail[depth, ANSWER]), decoded):
+            continue
+        counts[TEXT] = trail[depth, ANSWER]
+        end = step(context, low, high, byte, _i8(1))
+        if end < 0 or counts[FULL] == 1:
+            return _i8(-1)
+        if end == high:
+            continue
+        near = _i8(_FAR)
+        for k in range(high, end):
+            near = min(near, _guide(context, _i8(k), floor))
+        if (near < trail[depth, NEAR]) != (at_byte < 256) or near >= _FAR or depth + 1 >= last:
+            continue
+        spent += 1
+        heed(context, high, end, byte)
+        for k in range(high, end):
+            if _found(context, _i8(k), top, node, register):
+                return depth + 1 + costs_of(context)[threads[k, NODE]] + remaining(
+                    context, _i8(threads[k, STATE]), _i8(threads[k, REG]), _i8(threads[k, OPEN]), _i8(1))
+        if counts[FULL] == 1:
+            return _i8(-1)
+        depth += 1
+        trail[depth, END], trail[depth, ANSWER], trail[depth, NEXT], trail[depth, NEAR] = end, counts[TEXT], 0, near
+    return _i8(_FAR)
+
+
+@inner(_i8(CONTEXT_TYPE, _i8, _i8))
+def _detour(context, at, top):  # type: ignore[no-untyped-def]
+    """What find_way does, where no step may be needed, and the arena is left as it was."""
+    counts, threads, states = counts_of(context), threads_of(context), states_of(context)
+    nodes, keys, sets, answer = counts[NODES], counts[KEYS], counts[SETS], counts[TEXT]
+    state, register, node = _i8(threads[at, STATE]), _i8(threads[at, REG]), _i8(threads[at, NODE])
+    if states[state, FINAL] == 1 if top == 0 else _ends(context, at, top):
+        found = costs_of(context)[node] + remaining(context, state, register, _i8(threads[at, OPEN]), _i8(1))
+    else:
+        found = find_way(context, at, top)
+    counts[TEXT] = answer
+    if found < 0 or counts[FULL] == 1:
+        return _i8(-1)
+    undo(context, nodes, keys, sets)
+    return found
+
+
+@shared(_i8(CONTEXT_TYPE, _i8, _i8))
+def closest(context, count, limit):  # type: ignore[no-untyped-def]
+    """U of threads[:count] after exact steps; FAR or more: they cannot end, or not within `limit`; -1 in trouble. With
+    the limit ANY, U is that as if no item had been written where many values follow."""
+    threads, states, nodes, costs = threads_of(context), states_of(context), nodes_of(context), costs_of(context)
+    best = _i8(_FAR)
+    for k in range(count):
+        state, register, node = _i8(threads[k, STATE]), _i8(threads[k, REG]), _i8(threads[k, NODE])
+        cost = remaining(context, state, register, _i8(threads[k, OPEN]), _i8(1))
+        if cost >= _FAR or cost + costs[node] >= best or cost + costs[node] > limit:
+            continue
+        cost += costs[node]
+        top = _floor(context, _i8(k))
+        few = nodes[node, STATUS] & FEW != 0 or states[state, KIND] == UNLIKE
+        if top >= 0 and (limit < ANY or (few and not ample(context, state, register))):
+            if count + 1 >= threads.shape[0]:
+                return _i8(-1)
+            for c in range(5):
+                threads[count, c] = threads[k, c]
+            cost = _detour(context, count, top)
+            if cost < 0:
+                return _i8(-1)
+        best = min(best, cost)
+    return best

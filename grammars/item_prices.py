@@ -1,0 +1,84 @@
+"""What an item of a list costs at most when it must be unlike those before: law 4 at compile time, as item_costs.py has
+it for texts. The search itself (another.py) spells as many values as the list must have."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numba import types
+
+from .another import find_way
+from .arena import FEW, FULL, KEYS, SETS, SPELLED, TEXT, WITHIN, intern_node, intern_pair
+from .context import CONTEXT_TYPE, counts_of, states_of, threads_of
+from .errors import ConstraintTooLarge
+from .flat import CALL_TARGET, CALLED, OWNER, UNLIKE
+from .ir import Unlike
+from .item_text import value_of
+from .jit import entry
+from .space import Space
+from .tables import BASE, FAR, RULE, START, Layout, Tables
+from .vocabulary import Vocabulary
+
+# Items that a list must have: each takes a search.
+_MOST = 1_000
+_NODES, _THREADS = 1 << 20, 256
+_i8 = types.int64
+
+
+def item_prices(tables: Tables, layout: Layout, vocabulary: Vocabulary) -> Any:
+    """int32, by rule: how many bytes an item of unlike ones costs at most beside the cheapest, in a list of as many as
+    it must have. Raises ConstraintTooLarge where they are too many, or not found."""
+    prices = np.zeros(len(layout.rules), np.int32)
+    for rule in np.flatnonzero(layout.flat.kinds == UNLIKE).tolist():
+        register = layout.rules[rule].register
+        if isinstance(register, Unlike) and register.least > 1:
+            prices[rule] = _price(tables, layout, vocabulary, rule, register.least)
+    # What is inside an item may have to pay such prices too.
+    return np.where(prices > 0, prices.sum(), 0).astype(np.int32)
+
+
+def _price(tables: Tables, layout: Layout, vocabulary: Vocabulary, rule: int, least: int) -> int:
+    where, worst = layout.rules[rule].pointer, 0
+    if least > _MOST:
+        raise ConstraintTooLarge(f"a list must have {least} items that differ by value; the limit is {_MOST}",
+                                 keyword="minItems", where=where, fix="Use a smaller bound.")
+    calls = layout.flat.calls[layout.flat.calls[:, OWNER] == rule]
+    for callee, back in dict(calls[:, [CALLED, CALL_TARGET]].tolist()).items():  # any place behind it will do
+        start, space = int(tables.rules[callee, START]), Space(tables, vocabulary, nodes=_NODES, threads=_THREADS)
+        cheapest = int(tables.distance[tables.states[start, BASE]])
+        if cheapest >= FAR:
+            continue
+        mark, after = space.arena.mark(), layout.offsets[rule] + back
+        found = space.retried(mark, lambda space=space, start=start, after=after: int(  # type: ignore[misc]
+            dearest(space.address, start, after, least)))
+        if found >= FAR:
+            raise ConstraintTooLarge(f"{least} items that differ by value were not found", keyword="uniqueItems",
+                                     where=where, fix="Use a smaller minItems.")
+        worst = max(worst, found - cheapest)
+    return worst
+
+
+@entry(_i8(CONTEXT_TYPE, _i8, _i8, _i8))
+def dearest(context, start, after, many):  # type: ignore[no-untyped-def]
+    """Bytes of the longest of the first `many` different items that a search finds; FAR when there are not so many, -1
+    in trouble. start: of the item's rule; after: where the list goes on."""
+    counts, threads = counts_of(context), threads_of(context)
+    register, longest = _i8(0), _i8(0)
+    for _ in range(many):
+        counts[TEXT] = intern_pair(context, KEYS, _i8(1), _i8(SPELLED + 0x5B))
+        node = intern_node(context, _i8(0), after, register, _i8(0), _i8(2 if register > 0 else 0), _i8(FEW | WITHIN))
+        threads[0, 0], threads[0, 1], threads[0, 2], threads[0, 3], threads[0, 4] = start, 0, node, 0, 0
+        found = find_way(context, _i8(0), node)
+        if found < 0 or counts[FULL] == 1:
+            return _i8(-1)
+        if found >= FAR:
+            return found
+        value = value_of(context)
+        first = _i8(-1 - states_of(context)[after, RULE])
+        register = intern_pair(context, SETS, register if register > 0 else first, value)
+        if counts[FULL] == 1:
+            return _i8(-1)
+        longest = max(longest, found)
+    counts[TEXT] = 0
+    return longest
