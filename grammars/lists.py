@@ -40,7 +40,7 @@ class ListEmitter:
     def rule(self) -> Rule:
         if self._plan.unlike:
             machine = self._plan.machine or self._by_place()
-            return self._counted(machine, Unlike(self._plan.least, self._emitter.writing.spelling == "any"))
+            return self._counted(machine, Unlike(machine.least() or 0, self._emitter.writing.spelling == "any"))
         if self._plan.machine is not None:
             return self._counted(self._plan.machine)
         if self._plan.different is not None:

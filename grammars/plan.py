@@ -46,16 +46,20 @@ class ItemMachine:
 
     def ends(self) -> bool:
         """Some list is possible, given which values are."""
-        seen = {0}
+        return self.least() is not None
+
+    def least(self) -> int | None:
+        """Items of the shortest list, given which values are possible; None when there is no list."""
+        far = {0: 0}
         queue = [0]
         for state in queue:
             if state in self.finals:
-                return True
+                return far[state]
             for value, target in self.arcs[state]:
-                if value.possible and target not in seen:
-                    seen.add(target)
+                if value.possible and target not in far:
+                    far[target] = far[state] + 1
                     queue.append(target)
-        return False
+        return None
 
 
 @dataclass(frozen=True, slots=True)

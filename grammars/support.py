@@ -36,10 +36,9 @@ ENFORCED = (
     Support(("prefixItems", "items", "minItems", "maxItems"), "assertion"),
     Support(("contains", "minContains", "maxContains"), "assertion"),
     Support(("uniqueItems",), "assertion",
-            "for scalars, and for lists and objects of one text each: declared keys only, in one order, one spelling, "
-            "no nesting without end (a Pydantic `set[int]` or `set[tuple[int, str]]`); beside `prefixItems` where each "
-            "place has as many values as the list must have items; for any items of at most 6 values. Others are "
-            "refused by name, and so is `contains` beside it"),
+            "items are compared by value, whatever their order of keys, spelling and blanks; refused by name where the "
+            "list must have several and it is not told that each place has as many values (`prefixItems`, `contains`, "
+            "recursive items)"),
     Support(("unevaluatedItems", "unevaluatedProperties"), "evaluated",
             "refused by name beside a union of more than 6 branches that evaluate something"),
     Support(("allOf", "anyOf"), "branch"),

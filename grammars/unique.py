@@ -71,14 +71,14 @@ def _number(plan: ValuePlan, canonical: Canonical) -> int | None:
 def check_enough(plan: ListPlan, canonical: Canonical) -> None:
     """Where items are compared by value: there must always be another. Raises UnsupportedKeyword where that is not told
     for the values that a place has. Which values are possible must be known."""
-    places = [*plan.prefix, plan.rest]
+    places, least = [*plan.prefix, plan.rest], plan.least
     if plan.machine is not None:
-        places = [value for arcs in plan.machine.arcs for value, _ in arcs]
-    for value in dict.fromkeys(places) if plan.least > 1 or plan.machine is not None else ():
+        places, least = [value for arcs in plan.machine.arcs for value, _ in arcs], plan.machine.least() or 0
+    for value in dict.fromkeys(places) if least > 1 else ():
         if not value.possible or endless(value):
             continue
         count = _number(value, canonical.plainly())
-        if count is None or count < plan.least:
+        if count is None or count < least:
             raise refuse("uniqueItems", plan.unique or plan.pointer,
                          "is enforced beside prefixItems, contains and minItems only where each place has as many "
                          "values as the list must have items")

@@ -20,10 +20,8 @@ from espalier.grammars.limits import Limits
 from .naive import Naive
 
 UNSUPPORTED = [
-    ('{"properties":{"a":{"type":"array","items":{},"uniqueItems":true}}}', "uniqueItems",
-     "#/properties/a/uniqueItems"),
-    ('{"uniqueItems":true,"contains":{"type":"string"}}', "uniqueItems", "#/uniqueItems"),
-    ('{"type":"array","items":{"type":["array","null"]},"uniqueItems":true}', "uniqueItems", "#/uniqueItems"),
+    ('{"properties":{"a":{"type":"array","items":{"type":"integer"},"uniqueItems":true,"contains":{"const":1},'
+     '"minContains":2}}}', "uniqueItems", "#/properties/a/uniqueItems"),
     ('{"not":{"anyOf":[true,{"properties":{"a":true}}],"unevaluatedProperties":false}}', "unevaluatedProperties",
      "#/not/unevaluatedProperties"),
     (json.dumps({"unevaluatedProperties": False, "anyOf": [{"properties": {c: True}} for c in "abcdefg"]}),
