@@ -281,8 +281,8 @@ def _members_problem(context: Context, tables: Tables, layout: Layout, arrays: A
 def compile_tables(grammar: Grammar, layout: Layout, single: Any, wide: Sequence[bytes], trie: Trie,
                    heads: Any, unlike: Any = None) -> Tables:
     """Tables with distances, dead edges removed. single: uint8 [256], bytes that are tokens of their own. wide: tokens
-    that hold other bytes. trie: the tokens. heads: its nodes of one and two bytes (trie.py). unlike: prices of such items,
-    once they are known (item_prices.py).
+    that hold other bytes. trie: the tokens. heads: its nodes of one and two bytes (trie.py). unlike: prices of such
+    items, once they are known (item_prices.py).
 
     Raises MissingByte when only bytes without a token stand in the way, Unsatisfiable when no text fits at all.
     """
