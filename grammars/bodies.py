@@ -201,6 +201,10 @@ class Bodies:
             known[state, below] = self._find_over(state, below)
         return known[state, below]
 
+    def looks_below(self, state: int) -> bool:
+        """Whether the body of a state, once found, depends on the frames below."""
+        return state in self._returning
+
     def _find(self, state: int) -> Body | None:
         store = self._store
         with store.room.lock:

@@ -60,6 +60,13 @@ class Walker:
                 self._walk_slices(self._sliced, plain, limit, exact)
                 return
         self._space.settled(lambda: self._read_one(configuration.key, body, limit, int(exact)))
+        self._tell_looked(state, node)
+
+    def _tell_looked(self, state: int, node: int) -> None:
+        """What a body over frames leaves out because of them was looked up there too."""
+        if self._bodies.looks_below(state):
+            report = self._space.room.report
+            report[LOOKED] = max(int(report[LOOKED]), len(self._frames(node)) + 1)
 
     def _walk_calls(self, thread: Any, limit: int, exact: bool) -> bool:
         """Walks one thread by those in the rules that it calls; False where it can do something else than call."""
@@ -105,6 +112,8 @@ class Walker:
             self._walk_slices(self._sliced, threads, limit, exact)
             return
         self._space.settled(lambda: self._read(threads, bodies, limit, int(exact)))
+        for state, node in threads[:, [STATE, NODE]].tolist():
+            self._tell_looked(state, node)
 
     def _below(self, threads: Any) -> list[int]:
         """The state in the frame below each, -1 for none."""

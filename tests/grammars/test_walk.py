@@ -6,7 +6,7 @@ import json
 import random
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from espalier.grammars.compile import compile_constraint
@@ -27,6 +27,7 @@ _texts = st.lists(st.text('ab",:{}[]xyz09-', min_size=2, max_size=7).map(str.enc
 
 @settings(max_examples=40, deadline=None)
 @given(_texts, st.sampled_from([0, 1, 4, 5, 30, None]))
+@example([b"00", b"09", b"0:", b"}}", b"000"], 4)
 def test_masks_along_a_document_equal_the_reference(extra, longest):
     vocabulary = small_vocabulary(extra, _PRINTABLE)
     grammar = json_grammar(longest)
