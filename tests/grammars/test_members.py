@@ -30,7 +30,7 @@ WORDS = [b'\\u006', b'\\u00', b'1":', b'1"', b'"\\u0061":0', b'.0', b'0.0}',
          b'{}}', b'}}', b'},"', b'""', b'"":0', b'0,"x":0}', b'tru']
 VOCABULARY = small_vocabulary(WORDS, LETTERS)
 SPELLINGS = st.sampled_from(["one", "any"])
-PATIENT = Limits(seconds=120.0)  # of a wall clock, on machines that do other work too
+PATIENT = Limits(seconds=120.0)
 NAMES = ["a", "ab", "b", ""]
 SMALL = st.integers(0, 3)
 _LEAVES = st.sampled_from([{"const": 0}, {"const": ""}, {"enum": [0, 10, "a"]}, {"type": "boolean"}, False])

@@ -23,7 +23,7 @@ from .engine import bind
 from .naive import Naive
 from .samplers import WAYS, answer, check_masks
 
-PATIENT = Limits(seconds=120.0)  # of a wall clock, on machines that do other work too
+PATIENT = Limits(seconds=120.0)
 UNIQUE = {"type": "array", "uniqueItems": True}
 INTEGER = {"type": "integer"}
 DIGIT = {"type": "integer", "minimum": 0, "maximum": 3}
