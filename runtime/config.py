@@ -17,8 +17,8 @@ EXACT: dict[Device, Dtype] = {"cpu": "float32", "cuda": "bfloat16"}
 # Half-open ranges [low, high) of the integer fields.
 RANGES = {
     "page": (1, 4096),
-    "pages": (2, 1 << 31),
-    "step_tokens": (1, 1 << 20),
+    "pages": (0, 1 << 31),
+    "step_tokens": (0, 1 << 20),
     "max_rows": (1, 1 << 16),
     "max_waiting": (1, 1 << 24),
     "context": (0, 1 << 31),
@@ -28,7 +28,8 @@ RANGES = {
 
 
 class EngineConfig(msgspec.Struct, frozen=True, kw_only=True):
-    """page: tokens per page. pages: size of the KV pool. step_tokens: most tokens computed in one step.
+    """page: tokens per page. pages: size of the KV pool, at least 2. step_tokens: most tokens computed
+    in one step. Either 0: what suits the device (sizing.py).
     max_rows: most requests computed in one step. max_waiting: requests that may queue; more are refused.
     context: most tokens of one branch (0: what the model allows). exact: law 2 bit for bit (float32 on the
     CPU, bfloat16 on a GPU).
@@ -54,6 +55,8 @@ class EngineConfig(msgspec.Struct, frozen=True, kw_only=True):
             value = getattr(self, name)
             if not low <= value < high:
                 raise InvalidParameter(f"{name} is {value}", where=name, fix=f"It must be in [{low}, {high}).")
+        if self.pages == 1:
+            raise InvalidParameter("pages is 1", where="pages", fix="It must be 0 or at least 2.")
         if self.dtype not in get_args(Dtype):
             raise InvalidParameter(f"dtype {self.dtype!r} is unknown", where="dtype",
                                    fix=f"Use one of {', '.join(get_args(Dtype))}.")

@@ -67,10 +67,13 @@ def load_engine(path: Path, config: EngineConfig, tokenizer: Words | None = None
     from .engine import Engine
     from .gguf import GGUFFile
     from .models.load import load_model
+    from .sizing import sized
     from .tokenizer import Tokenizer
 
     words: Words = tokenizer or Tokenizer.from_gguf(GGUFFile.open(path))
-    executor = executor_of(load_model(path, config), config)
+    model = load_model(path, config)
+    config = sized(config, model)
+    executor = executor_of(model, config)
     grammars = bind_grammars(words, executor.vocabulary_size, config)
     return Engine(executor, config, end_ids=words.stop_ids, constraints=grammars)
 

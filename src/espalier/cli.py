@@ -95,9 +95,10 @@ def serve(
     port: Annotated[int, typer.Option(help="Port; 0 picks a free one.")] = 8000,
     api_key: Annotated[str | None, typer.Option(envvar="ESPALIER_API_KEY", help="Ask callers for this key.")] = None,
     dtype: Annotated[Literal["float32", "bfloat16"], typer.Option(help="Arithmetic of the model.")] = "bfloat16",
-    pages: Annotated[int, typer.Option(help="KV pages of 16 tokens.")] = 2048,
+    pages: Annotated[int, typer.Option(help="KV pages of 16 tokens; 0: 2048, on a GPU what fits.")] = 0,
     context: Annotated[int, typer.Option(help="Most tokens of one conversation; 0: what the model allows.")] = 0,
-    step_tokens: Annotated[int, typer.Option(help="Most tokens computed in one step.")] = 512,
+    step_tokens: Annotated[int, typer.Option(help="Most tokens computed in one step; 0: 512, on a GPU 2048.")] = 0,
+    max_rows: Annotated[int, typer.Option(help="Most answers computed in one step.")] = 64,
     threads: Annotated[int, typer.Option(help="CPU threads; 0: all cores.")] = 0,
     device: Annotated[Literal["cpu", "cuda"], typer.Option(help="Where the model and its KV pool are.")] = "cpu",
     exact: Annotated[bool, typer.Option(help="Answers do not depend on cache and batch, bit for bit.")] = False,
@@ -108,8 +109,8 @@ def serve(
     from .runtime.server.serve import serve as run
 
     try:
-        config = EngineConfig(dtype=dtype, pages=pages, context=context, step_tokens=step_tokens, threads=threads,
-                              device=device, exact=exact)
+        config = EngineConfig(dtype=dtype, pages=pages, context=context, step_tokens=step_tokens, max_rows=max_rows,
+                              threads=threads, device=device, exact=exact)
         run(model, host=host, port=port, config=config, api_key=api_key)
     except EspalierError as error:
         fail(error)

@@ -1,0 +1,42 @@
+"""What a configuration leaves open is settled beside the model."""
+
+from __future__ import annotations
+
+import pytest
+
+from espalier.runtime.config import EngineConfig
+from espalier.runtime.errors import InvalidParameter
+from espalier.runtime.sizing import pages_in, sized
+
+from .tiny_llama import SHAPE, tiny_config, tiny_llama
+
+PAGE = 8
+BYTES = 2 * SHAPE.layers * SHAPE.kv_heads * SHAPE.head_dim * PAGE * 4  # of a page in float32
+
+
+@pytest.mark.parametrize(("asked", "settled"), [
+    ({"pages": 0, "step_tokens": 0}, (2048, 512)), ({"pages": 7, "step_tokens": 0}, (7, 512)),
+    ({"pages": 0, "step_tokens": 9}, (2048, 9)), ({"pages": 7, "step_tokens": 9}, (7, 9)),
+])
+def test_zeros_become_what_suits_the_cpu_and_numbers_stay(asked: dict[str, int], settled: tuple[int, int]) -> None:
+    config = tiny_config(**asked)
+    found = sized(config, tiny_llama(config))
+    assert (found.pages, found.step_tokens) == settled
+
+
+@pytest.mark.parametrize(("memory", "pages"), [(3 * BYTES, 2), (100 * BYTES, 99), (101 * BYTES - 1, 99)])
+def test_pages_fill_the_memory_but_for_one_that_the_executor_keeps(memory: int, pages: int) -> None:
+    assert pages_in(memory, tiny_llama(tiny_config()), PAGE) == pages
+
+
+def test_a_layers_pool_has_fewer_elements_than_32_bits_count() -> None:
+    each = SHAPE.kv_heads * SHAPE.head_dim * PAGE
+    assert (pages_in(1 << 50, tiny_llama(tiny_config()), PAGE) + 1) * each < 1 << 31
+
+
+def test_too_little_memory_and_a_pool_of_one_page_are_refused_by_name() -> None:
+    with pytest.raises(InvalidParameter, match="no pages fit") as refused:
+        pages_in(2 * BYTES, tiny_llama(tiny_config()), PAGE)
+    assert refused.value.where == "pages"
+    with pytest.raises(InvalidParameter, match="pages is 1"):
+        EngineConfig(pages=1)
