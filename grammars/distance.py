@@ -29,7 +29,6 @@ from .context import (
     TABLES,
     TRIE,
     Context,
-    Part,
     distance_of,
     next_required_of,
     rules_of,
@@ -52,8 +51,21 @@ from .gaps import GAP, bridge, has_gaps
 from .ir import CLOSE_KEY, NEXT_KEY, OPEN_KEY, Grammar
 from .item_costs import surplus
 from .jit import entry, inner
-from .member_costs import MembersProblem
+from .member_costs import fill_unwritten, solve_members
 from .shortening import shorten
+from .solving import (
+    arrives_of,
+    begins_of,
+    called_of,
+    callers_of,
+    columns_of,
+    into_of,
+    price_calls,
+    queue_of,
+    rows_of,
+    solving_context,
+    waits_of,
+)
 from .tables import (
     BASE,
     FAR,
@@ -74,10 +86,6 @@ from .token_paths import behind, regular, room, solve_exactly
 from .trie import Trie
 
 _i8, _i44, _i4, _u1 = types.int64, types.int32[:, ::1], types.int32[::1], types.uint8[::1]
-_ROWS = Part()  # of Arcs, in an array of its own
-_rows_of, _begins_of, _into_of, _arrives_of = _ROWS.array(_i44, 6), *(_ROWS.array(_i4) for _ in range(3))
-_calls_of, _calls_by_rule_of, _callers_of = _ROWS.array(_i44, 2), _ROWS.array(_i4), _ROWS.array(_i4)
-_called_of, _columns_of = _ROWS.array(_i4), _ROWS.array(_i4)
 
 
 @inner(_i8(_i44, _i8, _i4, _i44, _i8, _i8, _i4, _i4))
@@ -104,16 +112,14 @@ def _may_return(kind, column, bounds, following):  # type: ignore[no-untyped-def
     return following.size == 0 or following[min(column, low)] >= low
 
 
-@entry(types.void(CONTEXT_TYPE, CONTEXT_TYPE, _i8, _i4, _u1))
-def _solve(context, solving, rule, queue, waits):  # type: ignore[no-untyped-def]
-    """Fills the distances of one rule, column by column, going back from what became nearer. solving: of Arcs; queue:
-    room for a ring of all states; waits: by state, 0."""
-    states, rules, distance = states_of(context), rules_of(context), distance_of(context)
-    rows, calls, calls_by_rule = _rows_of(solving), _calls_of(solving), _calls_by_rule_of(solving)
-    for k in range(calls_by_rule[rule], calls_by_rule[rule + 1]):
-        rows[calls[k, 0], 3] = distance[states[rules[calls[k, 1], START], BASE]]
-    begins, into, arrives = _begins_of(solving), _into_of(solving), _arrives_of(solving)
-    columns, bounds, next_required = _columns_of(solving)[rule], rules[rule], next_required_of(context)
+@inner(types.void(CONTEXT_TYPE, CONTEXT_TYPE, _i8))
+def _solve(context, solving, rule):  # type: ignore[no-untyped-def]
+    """Fills the distances of one rule, column by column, going back from what became nearer. solving: of solving.py."""
+    states, rules, distance, rows = states_of(context), rules_of(context), distance_of(context), rows_of(solving)
+    price_calls(context, solving, rule)
+    begins, into, arrives = begins_of(solving), into_of(solving), arrives_of(solving)
+    queue, waits = queue_of(solving), waits_of(solving)
+    columns, bounds, next_required = columns_of(solving)[rule], rules[rule], next_required_of(context)
     start = bounds[START]
     end = rules[rule + 1, START] if rule + 1 < rules.shape[0] else states.shape[0]
     kind, low = states[start, KIND], bounds[LOW]
@@ -152,10 +158,10 @@ def _solve(context, solving, rule, queue, waits):  # type: ignore[no-untyped-def
                         tail += 1
 
 
-@entry(types.void(CONTEXT_TYPE, CONTEXT_TYPE, _i4, _i4, _u1, _u1))
-def _solve_all(context, solving, order, queue, waits, dirty):  # type: ignore[no-untyped-def]
+@entry(types.void(CONTEXT_TYPE, CONTEXT_TYPE, _i4, _u1))
+def _solve_all(context, solving, order, dirty):  # type: ignore[no-untyped-def]
     """Solves the rules in this order, callees first, again whenever a callee became nearer. dirty: by rule, 1."""
-    callers, called = _callers_of(solving), _called_of(solving)
+    callers, called = callers_of(solving), called_of(solving)
     states, rules, distance = states_of(context), rules_of(context), distance_of(context)
     changed = True
     while changed:
@@ -166,7 +172,10 @@ def _solve_all(context, solving, order, queue, waits, dirty):  # type: ignore[no
             dirty[rule] = 0
             at = states[rules[rule, START], BASE]
             before = distance[at]
-            _solve(context, solving, rule, queue, waits)
+            if states[rules[rule, START], KIND] == MEMBERS:
+                solve_members(context, solving, _i8(rule))
+            else:
+                _solve(context, solving, _i8(rule))
             if distance[at] < before:
                 changed = True
                 for k in range(called[rule], called[rule + 1]):
@@ -199,9 +208,9 @@ def _callees_first(calls, calls_of, start, order, stack, seen):  # type: ignore[
 
 
 def _fill(context: Context, tables: Tables, grammar: Grammar, layout: Layout, available: Any, held: Any,
-          unlike: Any = None) -> tuple[int, Arcs, Any, dict[int, MembersProblem]]:
+          unlike: Any = None) -> tuple[int, Arcs, Any, Context]:
     """Solves all rules. Returns the start rule's cost, FAR when it cannot finish; the rows; the rules callees first;
-    those of Members. unlike: as item_prices gives them."""
+    what was solved. unlike: as item_prices gives them."""
     tables.distance[:] = FAR
     for index in _lists(layout):
         tables.rules[index, SURPLUS] = surplus(layout.rules[index].register, layout.flat.edges_of(index), available)
@@ -215,16 +224,12 @@ def _fill(context: Context, tables: Tables, grammar: Grammar, layout: Layout, av
     count = len(layout.rules)
     order, stack = np.empty(count, np.int32), np.empty(2 * (count + len(arrays.calls)) + 2, np.int32)
     _callees_first(arrays.calls, arrays.calls_of, grammar.start, order, stack, np.zeros(count, np.uint8))
-    queue, waits = np.empty(layout.states, np.int32), np.zeros(layout.states, np.uint8)
-    solving = Context(_ROWS.end)
-    solving.put(_ROWS, arrays)
-    problems: dict[int, MembersProblem] = {}
-    if (layout.flat.kinds == MEMBERS).any():
-        problems = _solve_members(context, tables, layout, arrays, order.tolist(), available,
-                                  (solving.address, queue, waits))
-    else:
-        _solve_all(context.address, solving.address, order, queue, waits, np.ones(count, np.uint8))
-    return int(tables.distance[layout.bases[grammar.start]]), arrays, order, problems
+    unordered = bool((layout.flat.kinds == MEMBERS).any())
+    if unordered:
+        Arena(context, 2)  # of sets of keys: none is made here
+    solving = solving_context(arrays, layout.keys(available), layout.states, counted=unordered)
+    _solve_all(context.address, solving.address, order, np.ones(count, np.uint8))
+    return int(tables.distance[layout.bases[grammar.start]]), arrays, order, solving
 
 
 def _lists(layout: Layout) -> list[int]:
@@ -240,42 +245,6 @@ def _price_keys(tables: Tables, layout: Layout, available: Any, prices: Any) -> 
         if not tables.rules[index, LISTED]:
             tables.rules[index, LEAST] = least
             tables.rules[index, SURPLUS] = prices[index, 1] = price
-
-
-def _solve_members(context: Context, tables: Tables, layout: Layout, arrays: Arcs, order: list[int], available: Any,
-                   room: tuple[int, Any, Any]) -> dict[int, MembersProblem]:
-    """What _solve_all does, where some objects have their keys in any order: those are solved by member_costs.py, and
-    returned."""
-    Arena(context, 2)  # of sets of keys: none is made here
-    problems = {index: _members_problem(context, tables, layout, arrays, index, available)
-                for index in np.flatnonzero(layout.flat.kinds == MEMBERS).tolist()}
-    starts, dirty = [FAR] * len(order), set(order)
-    while dirty:
-        for index in order:
-            if index not in dirty:
-                continue
-            dirty.discard(index)
-            if index in problems:
-                tables.distance[layout.bases[index]] = problems[index].solve(starts)
-            else:
-                _solve(context.address, room[0], index, *room[1:])
-            cost = int(tables.distance[layout.bases[index]])
-            if cost < starts[index]:
-                starts[index] = cost
-                dirty.update(arrays.callers[arrays.called[index]: arrays.called[index + 1]].tolist())
-    return problems
-
-
-def _members_problem(context: Context, tables: Tables, layout: Layout, arrays: Arcs, index: int,
-                     available: Any) -> MembersProblem:
-    rule, columns, base = layout.rules[index], layout.columns[index], layout.bases[index]
-    begin, end = arrays.begins[index: index + 2]
-    edges = np.ascontiguousarray(arrays.rows[begin: end, :4]) - np.array([layout.offsets[index]] * 2 + [0, 0], np.int32)
-    places = arrays.calls[arrays.calls_of[index]: arrays.calls_of[index + 1], 0] - begin
-    states = int(layout.flat.states[index])
-    distance = tables.distance[base: base + states * columns].reshape(states, columns)
-    keys = layout.keys(available)
-    return MembersProblem(context, tables, rule, index, edges, places, distance, keys)
 
 
 def compile_tables(grammar: Grammar, layout: Layout, single: Any, wide: Sequence[bytes], trie: Trie,
@@ -295,14 +264,14 @@ def compile_tables(grammar: Grammar, layout: Layout, single: Any, wide: Sequence
         context.put(TABLES, tables)
     held = np.zeros(256, np.uint8)
     held[[*set(b"".join(wide))]] = 1
-    cost, arrays, order, problems = _fill(context, tables, grammar, layout, single, held, unlike)
+    cost, arrays, order, solving = _fill(context, tables, grammar, layout, single, held, unlike)
     if cost >= FAR:
         raise _cause(context, tables, grammar, layout, single)
     if has_unlike(tables):
         order = _outside_items(layout.flat, order)
-        for rule in problems.keys() - {*order.tolist()}:
-            problems.pop(rule).in_bytes()
-    shorten(context, arrays, order, tables.distance, heads, problems)
+        for rule in {*np.flatnonzero(layout.flat.kinds == MEMBERS).tolist()} - {*order.tolist()}:
+            fill_unwritten(context.address, rule)
+    shorten(context, arrays, order, tables.distance, heads, layout.flat.kinds == MEMBERS, solving)
     if moves is not None:
         solve_exactly(context, tables, layout, grammar.start, moves)
     elif wide and has_gaps(tables):

@@ -1,31 +1,47 @@
 """The distances of objects whose keys come in any order (ir.Members): law 4 at compile time, for one rule at a time.
 
 The columns of the distances (tables.py) know nothing of what was written; members.py puts them together with the set.
+`context` holds the tables and an arena, `solving` is of solving.py.
 """
 
 from __future__ import annotations
 
-from typing import Any
-
-import numpy as np
 from numba import types
 
-from .context import CONTEXT_TYPE, Context
-from .ir import CLOSE_KEY, KEY, MEET, NOTHING, OPEN_KEY, WRITTEN, Members, Rule
-from .jit import entry, inner
-from .member_keys import MemberKeys
-from .members import members_remaining, unwritten, within
+from .context import CONTEXT_TYPE, distance_of, members_of, reach_of, rules_of, states_of
+from .ir import CLOSE_KEY, KEY, MEET, NOTHING, OPEN_KEY, WRITTEN
+from .jit import entry, inner, shared
+from .member_keys import AFTER_VALUE
+from .members import members_remaining, within
+from .solving import (
+    arrives_of,
+    begins_of,
+    counted_of,
+    into_of,
+    key_begins_of,
+    key_reach_of,
+    keys_of,
+    price_calls,
+    queue_of,
+    rows_of,
+    waits_of,
+)
 from .tables import (
     ALONE,
+    BASE,
     BEHIND_KEY,
     COMMA,
     COST,
     ENDING,
     FAR,
     FILLER,
+    FINAL,
     FIRST,
     FREE,
+    HAS_FREE,
     HOME,
+    KEYS_AT,
+    LEAST,
     MEETS,
     NEEDED,
     OTHER,
@@ -33,176 +49,231 @@ from .tables import (
     RANKED,
     REACH,
     REACH_END,
+    REQUIRED,
     SIZE,
     START,
     WAY,
-    Tables,
 )
 
-_i8, _i44, _u1 = types.int64, types.int32[:, ::1], types.uint8[::1]
+_i8, _i4, _i44, _bool = types.int64, types.int32[::1], types.int32[:, ::1], types.boolean
 # Lengths of keys that are looked at for as many free keys as a least number needs.
 _LONGEST = 4_096
 _MANY = 1 << 40
+_FAR = FAR
 
 
-@inner(types.boolean(_i44, _i8, _i8, _i8))
-def _nearer(distance, state, column, cost):  # type: ignore[no-untyped-def]
-    if cost < distance[state, column]:
-        distance[state, column] = cost
+@inner(_i8(CONTEXT_TYPE, _i8))
+def _end_of(context, rule):  # type: ignore[no-untyped-def]
+    """The state behind the last of a rule."""
+    rules = rules_of(context)
+    return _i8(rules[rule + 1, START] if rule + 1 < rules.shape[0] else states_of(context).shape[0])
+
+
+@inner(_bool(_i4, _i8, _i8))
+def _nearer(distance, at, cost):  # type: ignore[no-untyped-def]
+    if cost < distance[at]:
+        distance[at] = cost
         return True
     return False
 
 
-@entry(types.void(_i44, _u1, _i44))
-def _solve(edges, finals, distance):  # type: ignore[no-untyped-def]
-    """Fills the columns 1 .. MEETS of distance [states, columns]. edges: (source, target, action, cost)."""
-    for s in range(finals.size):
-        for c in range(distance.shape[1]):
-            distance[s, c] = FAR
-        if finals[s] == 1:
-            distance[s, ALONE] = 0
-    changed = True
-    while changed:
-        changed = False
-        for e in range(edges.shape[0]):
-            source, target, action, cost = _i8(edges[e, 0]), edges[e, 1], edges[e, 2], edges[e, 3]
-            if cost >= FAR:
+@inner(_bool(CONTEXT_TYPE, CONTEXT_TYPE, _i8, _bool))
+def _relax(context, solving, e, other):  # type: ignore[no-untyped-def]
+    """Makes the state of a row as near as the row allows, in the column OTHER or in all others from ALONE on; whether
+    that changed any."""
+    rows, states, distance = rows_of(solving), states_of(context), distance_of(context)
+    action, cost, changed = rows[e, 2], _i8(rows[e, 3]), False
+    if cost >= _FAR or action >= KEY:
+        return False
+    here, there = _i8(states[rows[e, 0], BASE]), _i8(states[rows[e, 1], BASE])
+    if action == NOTHING:
+        for c in range(ALONE, MEETS + 1):
+            if (c == OTHER) == other:
+                changed |= _nearer(distance, here + c, cost + distance[there + c])
+    elif other:
+        if action == CLOSE_KEY and distance[there + MEETS] >= _FAR:
+            changed = _nearer(distance, here + OTHER, cost + distance[there + HOME])
+    elif action == OPEN_KEY:
+        changed = _nearer(distance, here + WAY, cost)
+    elif action == WRITTEN:
+        changed = _nearer(distance, here + HOME, cost)
+    elif action == MEET:
+        changed = _nearer(distance, here + MEETS, cost)
+    elif action == CLOSE_KEY:
+        changed = _nearer(distance, here + FREE, cost + distance[there + HOME])
+        changed |= _nearer(distance, here + MEETS, cost + distance[there + MEETS])
+    return changed
+
+
+@inner(types.void(CONTEXT_TYPE, CONTEXT_TYPE, _i8, _bool))
+def _spread(context, solving, rule, other):  # type: ignore[no-untyped-def]
+    """All rows of a rule to their fixed point, going back from what became nearer."""
+    rows, begins, into, arrives = rows_of(solving), begins_of(solving), into_of(solving), arrives_of(solving)
+    queue, waits, head, tail = queue_of(solving), waits_of(solving), 0, 0
+    for e in range(begins[rule], begins[rule + 1]):
+        s = rows[e, 0]
+        if _relax(context, solving, _i8(e), other) and waits[s] == 0:
+            waits[s] = 1
+            queue[tail % queue.size] = s
+            tail += 1
+    while head < tail:
+        t = queue[head % queue.size]
+        head += 1
+        waits[t] = 0
+        for k in range(arrives[t], arrives[t + 1]):
+            s = rows[into[k], 0]
+            if _relax(context, solving, _i8(into[k]), other) and waits[s] == 0:
+                waits[s] = 1
+                queue[tail % queue.size] = s
+                tail += 1
+
+
+@inner(_bool(CONTEXT_TYPE, _i8, _i8, _i8))
+def _dearer(context, first, i, k):  # type: ignore[no-untyped-def]
+    """Whether the i-th of the ranked members comes behind the k-th: it costs more, or as much and is declared later."""
+    members = members_of(context)
+    one, two = members[first + i, RANKED], members[first + k, RANKED]
+    if members[first + one, COST] != members[first + two, COST]:
+        return members[first + one, COST] > members[first + two, COST]
+    return one > two
+
+
+@inner(types.void(CONTEXT_TYPE, _i8, _i8, _i8))
+def _sift(context, first, root, count):  # type: ignore[no-untyped-def]
+    """Lets a ranked member sink until none below it in the heap is dearer."""
+    members = members_of(context)
+    while 2 * root + 1 < count:
+        below = 2 * root + 1
+        if below + 1 < count and _dearer(context, first, _i8(below + 1), _i8(below)):
+            below += 1
+        if not _dearer(context, first, _i8(below), root):
+            return
+        members[first + root, RANKED], members[first + below, RANKED] = (
+            members[first + below, RANKED], members[first + root, RANKED])
+        root = _i8(below)
+
+
+@inner(types.void(CONTEXT_TYPE, _i8))
+def _rank(context, rule):  # type: ignore[no-untyped-def]
+    """RANKED: members that may be left out and can be written, the cheapest first (a heap sort)."""
+    members, row, count = members_of(context), rules_of(context)[rule], 0
+    first = _i8(row[FIRST])
+    for j in range(row[SIZE]):
+        members[first + j, RANKED] = -1
+        if members[first + j, COST] < _FAR and members[first + j, REQUIRED] == 0:
+            members[first + count, RANKED] = j
+            count += 1
+    for turn in range(count // 2):
+        _sift(context, first, _i8(count // 2 - 1 - turn), _i8(count))
+    for turn in range(count - 1):
+        last = first + count - 1 - turn
+        members[first, RANKED], members[last, RANKED] = members[last, RANKED], members[first, RANKED]
+        _sift(context, first, _i8(0), _i8(count - 1 - turn))
+
+
+@inner(types.void(CONTEXT_TYPE, CONTEXT_TYPE, _i8, _i44, _i8, _i8))
+def _price(context, solving, rule, reach, begin, end):  # type: ignore[no-untyped-def]
+    """What each property costs, and what the frame's other ways cost. reach[begin:end]: where a key begins; BEHIND_KEY
+    of the members: what follows each."""
+    members, row, after = members_of(context), rules_of(context)[rule], keys_of(solving)[rule, AFTER_VALUE]
+    states, distance, first, owed = states_of(context), distance_of(context), row[FIRST], 0
+    row[ENDING] = distance[states[after, BASE] + ALONE] if after >= 0 else _FAR
+    row[COMMA] = distance[states[after, BASE] + WAY] if after >= 0 else _FAR
+    for j in range(first, first + row[SIZE]):
+        members[j, COST] = -1
+    for k in range(begin, end):
+        j = first + reach[k, 0]
+        members[j, COST] = min(_i8(_FAR), _i8(row[COMMA]) + reach[k, 1] + members[j, BEHIND_KEY])
+    for j in range(first, first + row[SIZE]):
+        if members[j, COST] < 0:
+            members[j, COST] = members[j, BEHIND_KEY] = _FAR
+        if members[j, REQUIRED] == 1:
+            owed += members[j, COST]
+    row[OWED] = min(_i8(_FAR), _i8(owed))
+    if row[LEAST] > row[NEEDED]:
+        _rank(context, rule)
+
+
+@inner(_i8(CONTEXT_TYPE, CONTEXT_TYPE, _i8, _i8))
+def _filler(context, solving, rule, rank):  # type: ignore[no-untyped-def]
+    """The cost with its comma of the `rank`-th cheapest free property, or more; FAR when there are not so many."""
+    rows, begins, counted = rows_of(solving), begins_of(solving), counted_of(solving)
+    states, distance, row = states_of(context), distance_of(context), rules_of(context)[rule]
+    start, end, found, worst = row[START], _end_of(context, rule), 0, 0
+    for s in range(start, end):
+        counted[s, 0] = 1 if s == row[KEYS_AT] else 0
+    for length in range(_LONGEST):
+        here, there, alive = length & 1, 1 - (length & 1), False
+        for s in range(start, end):
+            counted[s, there] = 0
+        for e in range(begins[rule], begins[rule + 1]):
+            ways, target, action = counted[rows[e, 0], here], rows[e, 1], rows[e, 2]
+            if ways == 0 or rows[e, 3] >= _FAR:
                 continue
-            if action == NOTHING:
-                for c in range(1, distance.shape[1]):
-                    if c != OTHER:
-                        changed |= _nearer(distance, source, _i8(c), _i8(cost) + distance[target, c])
-            elif action == OPEN_KEY:
-                changed |= _nearer(distance, source, _i8(WAY), _i8(cost))
-            elif action == WRITTEN:
-                changed |= _nearer(distance, source, _i8(HOME), _i8(cost))
-            elif action == MEET:
-                changed |= _nearer(distance, source, _i8(MEETS), _i8(cost))
-            elif action == CLOSE_KEY:
-                changed |= _nearer(distance, source, _i8(FREE), _i8(cost) + distance[target, HOME])
-                changed |= _nearer(distance, source, _i8(MEETS), _i8(cost) + distance[target, MEETS])
-    changed = True
-    while changed:
-        changed = False
-        for e in range(edges.shape[0]):
-            source, target, action, cost = _i8(edges[e, 0]), edges[e, 1], edges[e, 2], edges[e, 3]
-            if cost >= FAR:
-                continue
-            if action == NOTHING:
-                changed |= _nearer(distance, source, _i8(OTHER), _i8(cost) + distance[target, OTHER])
-            elif action == CLOSE_KEY and distance[target, MEETS] >= FAR:
-                changed |= _nearer(distance, source, _i8(OTHER), _i8(cost) + distance[target, HOME])
+            if action == CLOSE_KEY and distance[states[target, BASE] + HOME] < _FAR:
+                found += ways
+                worst = max(worst, length + 1 + distance[states[target, BASE] + HOME])
+            elif action == NOTHING:
+                counted[target, there] = min(_i8(_MANY), counted[target, there] + ways)
+                alive = True
+        if found >= rank:
+            return min(_i8(_FAR), _i8(row[COMMA]) + worst)
+        if not alive:
+            break
+    return _i8(_FAR)
 
 
-@entry(types.void(CONTEXT_TYPE, _i8, _u1, _i44))
-def _fill_unwritten(context, offset, finals, distance):  # type: ignore[no-untyped-def]
-    """The column when nothing was written, of the rule whose states begin at `offset`."""
-    for s in range(finals.size):
-        distance[s, 0] = 0 if finals[s] == 1 else members_remaining(context, offset + s, _i8(0), _i8(0), _i8(0))
+@inner(types.void(CONTEXT_TYPE, _i8))
+def _begin(context, rule):  # type: ignore[no-untyped-def]
+    """The distance where a key begins and nothing was written."""
+    key = _i8(rules_of(context)[rule, KEYS_AT])
+    distance_of(context)[states_of(context)[key, BASE]] = within(context, key, _i8(0), _i8(0), _i8(0), _i8(0))
 
 
-class MembersProblem:
-    """One rule's part of the fixed point. edges: [n, 4] (source, target, action, cost) of all its edges, calls behind
-    `call_places`, whose costs come with `solve`. context: with these tables, and an arena."""
+@shared(_i8(CONTEXT_TYPE, CONTEXT_TYPE, _i8))
+def solve_members(context, solving, rule):  # type: ignore[no-untyped-def]
+    """Fills the distances of one rule, from ALONE on, and its prices, in bytes; returns that of its start."""
+    states, rules, distance, members = states_of(context), rules_of(context), distance_of(context), members_of(context)
+    row, rows, begins, start = rules[rule], rows_of(solving), begins_of(solving), _i8(rules[rule, START])
+    price_calls(context, solving, rule)
+    for s in range(start, _end_of(context, rule)):
+        for c in range(ALONE, MEETS + 1):
+            distance[states[s, BASE] + c] = _FAR
+        if states[s, FINAL] == 1:
+            distance[states[s, BASE] + ALONE] = 0
+    _spread(context, solving, rule, False)
+    _spread(context, solving, rule, True)
+    if row[KEYS_AT] >= 0:
+        for e in range(begins[rule], begins[rule + 1]):
+            if rows[e, 2] >= KEY:
+                members[row[FIRST] + rows[e, 2] - KEY, BEHIND_KEY] = distance[states[rows[e, 1], BASE] + HOME]
+        keys = key_begins_of(solving)
+        _price(context, solving, rule, key_reach_of(solving), _i8(keys[row[KEYS_AT]]), _i8(keys[row[KEYS_AT] + 1]))
+        if row[HAS_FREE] == 1 and row[LEAST] > row[NEEDED]:
+            row[FILLER] = _filler(context, solving, rule, _i8(row[LEAST] + 2))
+        _begin(context, rule)
+    distance[states[start, BASE]] = members_remaining(context, start, _i8(0), _i8(0), _i8(0))
+    return _i8(distance[states[start, BASE]])
 
-    def __init__(self, context: Context, tables: Tables, rule: Rule, index: int, edges: Any, call_places: Any,
-                 distance: Any, keys: MemberKeys) -> None:
-        if not isinstance(rule.register, Members):
-            raise TypeError("a rule without the register of Members")
-        self._context = context
-        self._tables = tables
-        self._rule = rule
-        self._register = rule.register
-        self._edges = edges
-        self._call_places = call_places
-        self._distance = distance
-        self._row = tables.rules[index]
-        self._offset = int(self._row[START])
-        begin, self._after, self._free = keys.of_rule[index].tolist()
-        self._key = begin - self._offset if begin >= 0 else -1
-        self._after -= self._offset
-        self._declared = keys.reach[keys.begins[begin]: keys.begins[begin + 1]].tolist() if begin >= 0 else []
-        self._ends = {action - KEY: target for _, target, action, _ in edges[edges[:, 2] >= KEY].tolist()}
-        self._finals = np.zeros(len(distance), np.uint8)
-        self._finals[list(rule.finals)] = 1
 
-    def solve(self, starts: list[int]) -> int:
-        """Solves with the callees' costs `starts`; returns this rule's own cost from its start."""
-        for call, at in zip(self._rule.calls, self._call_places, strict=True):
-            self._edges[at, 3] = starts[call.rule]
-        _solve(self._edges, self._finals, self._distance)
-        if self._key >= 0:
-            behind = {j: int(self._distance[end, HOME]) for j, end in self._ends.items()}
-            self._price(self._declared, behind)
-            if self._free and self._register.least > self._row[NEEDED]:
-                self._row[FILLER] = self._filler(self._register.least + 2)
-            self._begin()
-        return int(unwritten(self._context.address, self._offset))
+@entry(types.void(CONTEXT_TYPE, _i8))
+def fill_unwritten(context, rule):  # type: ignore[no-untyped-def]
+    """The column of one rule when nothing was written: the last to be filled."""
+    states, distance = states_of(context), distance_of(context)
+    for s in range(rules_of(context)[rule, START], _end_of(context, rule)):
+        distance[states[s, BASE]] = 0 if states[s, FINAL] == 1 else members_remaining(
+            context, _i8(s), _i8(0), _i8(0), _i8(0))
 
-    def shortened(self) -> None:
-        """To be called once the distances count tokens, and `reach` those through a key and its value: the prices,
-        and the column of the distances when nothing was written. What a free property costs stays."""
-        if self._key >= 0:
-            begin, end = self._tables.states[self._offset + self._key, REACH:REACH_END + 1].tolist()
-            self._price(self._tables.reach[begin:end].tolist(), dict.fromkeys(self._ends, 0))
-            self._begin()
-        self.in_bytes()
 
-    def in_bytes(self) -> None:
-        """To be called where the distances stay bytes: the column of the distances when nothing was written."""
-        _fill_unwritten(self._context.address, self._offset, self._finals, self._distance)
-
-    def _begin(self) -> None:
-        """The distance where a key begins and nothing was written."""
-        key = self._offset + self._key
-        self._distance[self._key, 0] = within(self._context.address, key, 0, 0, 0, 0)
-
-    def _price(self, declared: list[list[int]], behind: dict[int, int]) -> None:
-        """What each property costs, and what the frame's other ways cost. declared: rows of `reach` where a key begins;
-        behind: by declared key, what follows that."""
-        row, distance = self._row, self._distance
-        members = self._tables.members[row[FIRST]: row[FIRST] + row[SIZE]]
-        row[ENDING], row[COMMA] = distance[self._after, ALONE], distance[self._after, WAY]
-        members[:, COST] = members[:, BEHIND_KEY] = FAR
-        for j, far in declared:
-            members[j, BEHIND_KEY] = behind[j]
-            members[j, COST] = min(FAR, int(row[COMMA]) + far + int(members[j, BEHIND_KEY]))
-        costs: list[int] = members[:, COST].tolist()
-        row[OWED] = min(FAR, sum(cost for cost, must in zip(costs, self._register.required, strict=True) if must))
-        if self._register.least > row[NEEDED]:
-            self._rank(members, costs)
-
-    def _rank(self, members: Any, costs: list[int]) -> None:
-        optional = sorted((j for j, cost in enumerate(costs) if cost < FAR and not self._register.required[j]),
-                          key=costs.__getitem__)
-        members[:, RANKED] = -1
-        members[:len(optional), RANKED] = optional
-
-    def _filler(self, rank: int) -> int:
-        """The cost with its comma of the `rank`-th cheapest free property, or more; FAR when there are not so many."""
-        ends, arcs = self._free_arcs()
-        here, found, worst = {self._key: 1}, 0, 0
-        for length in range(_LONGEST):
-            for state, ways in here.items():
-                for target in ends.get(state, ()):
-                    found += ways
-                    worst = max(worst, length + 1 + int(self._distance[target, HOME]))
-            if found >= rank:
-                return min(FAR, int(self._row[COMMA]) + worst)
-            following: dict[int, int] = {}
-            for state, ways in here.items():
-                for target, many in arcs.get(state, ()):
-                    following[target] = min(_MANY, following.get(target, 0) + ways * many)
-            here = following
-        return FAR
-
-    def _free_arcs(self) -> tuple[dict[int, list[int]], dict[int, list[tuple[int, int]]]]:
-        """(states behind the free keys that end in a state, targets of a state and by how many bytes)."""
-        ends: dict[int, list[int]] = {}
-        arcs: dict[int, list[tuple[int, int]]] = {}
-        for source, target, action, cost in self._edges.tolist():
-            if action == CLOSE_KEY and cost < FAR and self._distance[target, HOME] < FAR:
-                ends.setdefault(source, []).append(target)
-            elif action == NOTHING and cost < FAR:
-                arcs.setdefault(source, []).append((target, 1))
-        return ends, arcs
+@entry(types.void(CONTEXT_TYPE, CONTEXT_TYPE, _i8))
+def price_tokens(context, solving, rule):  # type: ignore[no-untyped-def]
+    """The prices of one rule once its distances count tokens, and `reach` those through a key and its value; then as
+    fill_unwritten. What a free property costs stays."""
+    members, row, states = members_of(context), rules_of(context)[rule], states_of(context)
+    if row[KEYS_AT] >= 0:
+        for j in range(row[FIRST], row[FIRST] + row[SIZE]):
+            members[j, BEHIND_KEY] = 0
+        key = states[row[KEYS_AT]]
+        _price(context, solving, rule, reach_of(context), _i8(key[REACH]), _i8(key[REACH_END]))
+        _begin(context, rule)
+    fill_unwritten(context, rule)

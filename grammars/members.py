@@ -17,7 +17,7 @@ from numba import types
 from .arena import AMOUNT, DECLARED, FOUND, KIND_OF, MET, NEXT_COST, SETS, SPENT, STARTS, intern_pair
 from .context import CONTEXT_TYPE, distance_of, members_of, reach_of, rules_of, sets_of, states_of
 from .ir import CLOSE_KEY, KEY, MEET, NOTHING, OPEN_KEY, WRITTEN
-from .jit import entry, inner, shared
+from .jit import inner, shared
 from .member_keys import BEHIND, INSIDE
 from .new_keys import new_key
 from .tables import (
@@ -193,7 +193,7 @@ def _within_free(context, state, keys, key, exact, loose):  # type: ignore[no-un
     return best
 
 
-@entry(_i8(CONTEXT_TYPE, _i8, _i8, _i8, _i8, _i8))
+@inner(_i8(CONTEXT_TYPE, _i8, _i8, _i8, _i8, _i8))
 def within(context, state, keys, key, exact, loose):  # type: ignore[no-untyped-def]
     """Bytes to the frame's end from a state inside a key; FAR or more when no key that may be written begins so."""
     states, members, reach = states_of(context), members_of(context), reach_of(context)
@@ -258,12 +258,6 @@ def members_remaining(context, state, register, key, exact):  # type: ignore[no-
     if loose > 0 and best >= _FAR:
         best = alone if alone < _FAR else way + row[ENDING]
     return min(best, _i8(_FAR))
-
-
-@entry(_i8(CONTEXT_TYPE, _i8))
-def unwritten(context, state):  # type: ignore[no-untyped-def]
-    """`members_remaining` where nothing was written, for Python."""
-    return members_remaining(context, state, _i8(0), _i8(0), _i8(0))
 
 
 @inner(_i8(CONTEXT_TYPE, _i8, _i8))

@@ -8,7 +8,6 @@ state. Where free keys were written, closing.py puts single bytes before such wa
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -20,7 +19,7 @@ from .context import CONTEXT_TYPE, Context, next_required_of, rules_of, states_o
 from .flat import DISTINCT
 from .ir import CLOSE_KEY, OPEN_KEY
 from .jit import entry, inner
-from .member_costs import MembersProblem
+from .member_costs import price_tokens
 from .member_shortening import shorten_members
 from .tables import BASE, FAR, KIND, LEAST, LISTED, LOW, NEXT, START
 from .token_ways import (
@@ -95,21 +94,23 @@ def _shorten(context, ways, order):  # type: ignore[no-untyped-def]
                     break
 
 
-def shorten(context: Context, arcs: Arcs, order: Any, distance: Any, heads: Any,
-            problems: Mapping[int, MembersProblem]) -> None:
+def shorten(context: Context, arcs: Arcs, order: Any, distance: Any, heads: Any, unordered: Any,
+            solving: Context) -> None:
     """Makes solved distances count tokens, in place. context: holds the tables, of which `distance` is one, and the
-    trie. order: all rules, callees first. heads: of trie.py. problems: the rules of Members."""
+    trie. order: rules, callees first. heads: of trie.py. unordered: by rule, whether it is of Members. solving: of
+    solving.py, what was solved."""
     way, after = (np.full(len(distance), -1, np.int32) for _ in range(2))
-    states = len(arcs.arrives) if problems else 0
+    places = np.flatnonzero(unordered[order]).tolist()
+    states = len(arcs.arrives) if places else 0
     filled, seen, items = np.zeros(states, np.int32), np.zeros(states, np.int32), np.zeros((states, 4), np.int32)
     ways = Context(WAYS.end)
     ways.put(WAYS, (heads, arcs.rows, arcs.begins, arcs.columns, distance.copy(), way, after,
                      np.zeros((FRAMES, 2), np.int32), np.zeros(4, np.int32), arcs.into, arcs.arrives, filled))
     done = 0
-    for at in [k for k, rule in enumerate(order.tolist()) if rule in problems] if problems else []:
+    for at in places:
         _shorten(context.address, ways.address, order[done:at])
         rule = int(order[at])
         shorten_members(context.address, ways.address, rule, items, seen)
-        problems[rule].shortened()
+        price_tokens(context.address, solving.address, rule)
         done = at + 1
     _shorten(context.address, ways.address, order[done:])
