@@ -48,6 +48,7 @@ _ROOM = Part(ESCAPES.end)
 _out_of, _tails_of, _slots_of = _ROOM.array(_i88, TARGET + 2), _ROOM.array(_i88, _TAIL), _ROOM.array(_i8s)
 # by how many bytes follow: targets of the byte that is read, and the bits above it, -1 for none; by first byte: targets
 _open_of, _blocks_of, _leads_of = _ROOM.array(_i88, _SIX), _ROOM.array(_i8s), _ROOM.array(_i8s)
+_ROOM.complete()
 
 
 def written_out(flat: Flat) -> Flat:
@@ -60,10 +61,10 @@ def written_out(flat: Flat) -> Flat:
     while characters:
         states, context = flat.states.copy(), Context(_ROOM.end)
         out = np.empty((len(flat.edges) + 16 * room + 256, TARGET + 2), np.int64)
-        context.put(ESCAPES, (np.empty((8 * room + 256, TARGET + 2), np.int64), *_nodes(4 * room + 64, NODE),
+        context.put(ESCAPES, (np.empty((8 * room + 256, TARGET + 2), np.int64), *_nodes(6 * room + 64, NODE),
                               np.empty((2 * LEVELS, DIGITS), np.int64), np.full(2 * LEVELS, -1, np.int64),
                               np.zeros(OUT + 1, np.int64)))
-        context.put(_ROOM, (out, *_nodes(room // 2 + 32, _TAIL), np.empty((_BYTES, _SIX), np.int64),
+        context.put(_ROOM, (out, *_nodes(room + 32, _TAIL), np.empty((_BYTES, _SIX), np.int64),
                             np.full(_BYTES, -1, np.int64), np.empty(_LAST_LEAD + 1, np.int64)))
         count = _write_out(context.address, flat.edges, states)
         if count >= 0:

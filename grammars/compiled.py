@@ -19,7 +19,7 @@ from .ir import Grammar
 from .item_prices import item_prices
 from .matcher import Matcher
 from .rows import MaskTable, Row
-from .tables import DISTINCT, KIND, MEMBERS, RULE, WIDEST, Layout, Tables, has_unlike
+from .tables import DISTINCT, MEMBERS, RULE, UNLIKE, WIDEST, Layout, Tables
 from .vocabulary import Vocabulary
 
 _CONTEXT = 8  # ids before a forced text that its tokens may depend on
@@ -42,14 +42,15 @@ class CompiledGrammar:
         with collector_paused():
             self._layout = Layout(grammar, self._limits.states, self._limits.distances, vocabulary.single)
             self.tables = self._compile()
-            self._unlike = has_unlike(self.tables)
+            self._unlike = bool((self._layout.flat.kinds == UNLIKE).any())
             prices = item_prices(self.tables, self._layout, vocabulary) if self._unlike else None
             if prices is not None and prices.any():
                 self.tables = self._compile(prices)
         self._gaps = bool(vocabulary.wide) and has_gaps(self.tables)
-        distinct = self.tables.rules[self.tables.states[self._layout.offsets, KIND] >= DISTINCT]
+        kinds = self._layout.flat.kinds
+        distinct = self.tables.rules[kinds >= DISTINCT]
         self._widest = int((self.tables.rules if self._unlike else distinct)[:, WIDEST].max(initial=0))
-        self._unordered = bool((self.tables.states[:, KIND] == MEMBERS).any())
+        self._unordered = bool((kinds == MEMBERS).any())
         self._lock = threading.RLock()
         self._finished = Finished(self.tables, vocabulary)
         self._singles: dict[int, Row] = {}

@@ -79,7 +79,6 @@ from .tables import (
     SURPLUS,
     Layout,
     Tables,
-    has_unlike,
 )
 from .token_moves import read_tokens
 from .token_paths import behind, regular, room, solve_exactly
@@ -267,7 +266,8 @@ def compile_tables(grammar: Grammar, layout: Layout, single: Any, wide: Sequence
     cost, arrays, order, solving = _fill(context, tables, grammar, layout, single, held, unlike)
     if cost >= FAR:
         raise _cause(context, tables, grammar, layout, single)
-    if has_unlike(tables):
+    unlikes = bool((layout.flat.kinds == UNLIKE).any())
+    if unlikes:
         order = _outside_items(layout.flat, order)
         for rule in {*np.flatnonzero(layout.flat.kinds == MEMBERS).tolist()} - {*order.tolist()}:
             fill_unwritten(context.address, rule)
@@ -279,7 +279,7 @@ def compile_tables(grammar: Grammar, layout: Layout, single: Any, wide: Sequence
     if wide and tables.distance[layout.bases[grammar.start]] >= GAP:
         raise _cause(context, tables, grammar, layout, single)
     finish(context, tables, layout)
-    if has_unlike(tables):
+    if unlikes:
         mark_ample(context, tables)
     return tables
 

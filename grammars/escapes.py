@@ -31,6 +31,7 @@ _i8, _i88, _i8s = types.int64, types.int64[:, ::1], types.int64[::1]
 ESCAPES = Part()
 more_of, nodes_of, slots_of = ESCAPES.array(_i88, TARGET + 2), ESCAPES.array(_i88, NODE), ESCAPES.array(_i8s)
 open_of, blocks_of, counts_of = ESCAPES.array(_i88, DIGITS), ESCAPES.array(_i8s), ESCAPES.array(_i8s)
+ESCAPES.complete()
 
 
 @inner(types.void(CONTEXT_TYPE, _i8, _i8, _i8, _i8))

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 from array import array
-from collections.abc import Iterable
-from itertools import chain
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -46,35 +44,38 @@ def flatten(grammar: Grammar) -> Flat:
     """Raises ValueError where a rule's edges are not whole."""
     rules = grammar.rules
     packed = np.frombuffer(b"".join([rule.edges for rule in rules]), np.dtype("<i4")).reshape(-1, 5)
-    shapes = _numbers(4, ((len(rule.edges) // 20, rule.states, *_kind(rule.register)) for rule in rules))
+    shapes = _numbers(4, [n for rule in rules for n in (len(rule.edges) // 20, rule.states, *_kind(rule.register))])
     edges = np.empty((len(packed), 6), np.int64)
     edges[:, OWNER] = np.arange(len(rules)).repeat(shapes[:, 0])
     edges[:, SOURCE:] = packed
-    calls = _numbers(5, ((i, c.source, c.rule, c.target, c.action) for i, rule in enumerate(rules)
-                         for c in rule.calls))
-    finals = _numbers(2, ((i, state) for i, rule in enumerate(rules) for state in rule.finals))
+    calls = _numbers(5, [n for i, rule in enumerate(rules) for c in rule.calls
+                         for n in (i, c.source, c.rule, c.target, c.action)])
+    finals = _numbers(2, [n for i, rule in enumerate(rules) for state in rule.finals for n in (i, state)])
     states, kinds, properties = (np.ascontiguousarray(shapes[:, column]) for column in (1, 2, 3))
     return Flat(edges, calls, finals, states, kinds, properties, *_names(grammar))
 
 
 def _names(grammar: Grammar) -> tuple[Any, Any, Any]:
     """(names, letters, others)"""
-    texts = [text for rule in grammar.rules if rule.names is not None for text in rule.names.names]
-    rows = _numbers(3, ((i, key, target) for i, rule in enumerate(grammar.rules) if rule.names is not None
-                        for key, target in zip(rule.names.keys, rule.names.targets, strict=True)))
-    lengths = _numbers(1, ((len(text),) for text in texts))[:, 0]
+    some = [(i, rule.names) for i, rule in enumerate(grammar.rules) if rule.names is not None]
+    texts = [text for _, names in some for text in names.names]
+    others = np.full(len(grammar.rules), NO_NAMES, np.int64)
+    for i, found in some:
+        others[i] = found.others
     names = np.empty((len(texts), NAME_TARGET + 1), np.int64)
-    names[:, [NAME_RULE, NAME_KEY, NAME_TARGET]] = rows
+    names[:, [NAME_RULE, NAME_KEY, NAME_TARGET]] = _numbers(3, [
+        n for i, found in some for key, target in zip(found.keys, found.targets, strict=True)
+        for n in (i, key, target)])
+    lengths = _numbers(1, [len(text) for text in texts])[:, 0]
     names[:, NAME_END] = lengths.cumsum()
     names[:, NAME_BEGIN] = names[:, NAME_END] - lengths
     letters = np.frombuffer("".join(texts).encode("utf-32-le", "surrogatepass"), np.dtype("<u4")).astype(np.int64)
-    others = _numbers(1, ((NO_NAMES if rule.names is None else rule.names.others,) for rule in grammar.rules))[:, 0]
-    return names, letters, np.ascontiguousarray(others)
+    return names, letters, others
 
 
-def _numbers(columns: int, rows: Iterable[tuple[int, ...]]) -> Any:
+def _numbers(columns: int, flat: list[int]) -> Any:
     """int64 [n, columns]."""
-    return np.array(array("q", chain.from_iterable(rows))).reshape(-1, columns)
+    return np.array(array("q", flat)).reshape(-1, columns)
 
 
 def _kind(register: Register | None) -> tuple[int, int]:

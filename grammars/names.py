@@ -39,6 +39,7 @@ _i8, _i88, _i8s = types.int64, types.int64[:, ::1], types.int64[::1]
 _ROOM = Part()
 _out_of, _nodes_of = _ROOM.array(_i88, TARGET + 2), _ROOM.array(_i88, _NAME + 1)
 _path_of, _letters_of, _counts_of = _ROOM.array(_i8s), _ROOM.array(_i8s), _ROOM.array(_i8s)
+_ROOM.complete()
 
 
 def with_names(flat: Flat) -> Flat:

@@ -108,7 +108,8 @@ def shorten(context: Context, arcs: Arcs, order: Any, distance: Any, heads: Any,
                      np.zeros((FRAMES, 2), np.int32), np.zeros(4, np.int32), arcs.into, arcs.arrives, filled))
     done = 0
     for at in places:
-        _shorten(context.address, ways.address, order[done:at])
+        if at > done:
+            _shorten(context.address, ways.address, order[done:at])
         rule = int(order[at])
         shorten_members(context.address, ways.address, rule, items, seen)
         price_tokens(context.address, solving.address, rule)

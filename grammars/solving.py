@@ -19,6 +19,7 @@ called_of, columns_of = _SOLVING.array(_i4), _SOLVING.array(_i4)
 key_reach_of, key_begins_of, keys_of = _SOLVING.array(_i44, 2), _SOLVING.array(_i4), _SOLVING.array(_i44, 3)
 # Room: a ring of all states, whether each waits in it (0 when a search begins), and two numbers for each.
 queue_of, waits_of, counted_of = _SOLVING.array(_i4), _SOLVING.array(types.uint8[::1]), _SOLVING.array(_i88, 2)
+_SOLVING.complete()
 
 
 def solving_context(arcs: Arcs, keys: MemberKeys, states: int, *, counted: bool) -> Context:

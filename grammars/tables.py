@@ -165,7 +165,7 @@ def returns(context, state, register):  # type: ignore[no-untyped-def]
 
 def has_unlike(tables: Tables) -> bool:
     """Whether the items of some list are compared by value."""
-    return bool((tables.states[:, KIND] == UNLIKE).any())
+    return bool((tables.states[tables.rules[:, START], KIND] == UNLIKE).any())
 
 
 class Layout:

@@ -48,6 +48,7 @@ _ends_of = _READING.array(_u1)
 _behind_of, _places_of = _READING.array(_i4), _READING.array(_i44, 4)
 _moves_of, _known_of, _seen_of = _READING.array(_i44, 4), _READING.array(_i44, 4), _READING.array(_i8s)
 _steps_of = _READING.array(_i8s)
+_READING.complete()
 
 
 class TokenGraph(NamedTuple):

@@ -37,15 +37,18 @@ _stays_of, _stays_at_of = _SEARCH.array(_i44, 2), _SEARCH.array(_i4)
 _others_of, _others_at_of = _SEARCH.array(_i44, 2), _SEARCH.array(_i4)
 _ends_of, _ends_at_of = _SEARCH.array(_i44, 2), _SEARCH.array(_i4)
 _queue_of, _tops_of = _SEARCH.array(_i44, 2), _SEARCH.array(_i4)  # places of this level and of the next
+_SEARCH.complete()
 
 
 def regular(layout: Layout, start: int) -> bool:
     """Whether the rules are one automaton that calls counting ones, each in one place, or one rule."""
     kinds, calls = layout.flat.kinds, layout.flat.calls
+    if len(kinds) > 1 and kinds[start] != PLAIN:
+        return False
     others = np.delete(np.arange(len(kinds)), start)
     if not len(others):
         return kinds[start] in (PLAIN, COUNTER) and not len(calls) and layout.states <= _STATES
-    return bool(kinds[start] == PLAIN and (kinds[others] == COUNTER).all() and layout.states <= _STATES
+    return bool((kinds[others] == COUNTER).all() and layout.states <= _STATES
                 and np.array_equal(np.sort(calls[:, CALLED]), others) and (calls[:, OWNER] == start).all()
                 and (calls[:, CALL_ACTION] == NOTHING).all())
 

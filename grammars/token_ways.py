@@ -17,6 +17,7 @@ heads_of, rows_of = WAYS.array(_i4), WAYS.array(_i44, 6)
 begins_of, columns_of, nearest_of, way_of, after_of = (WAYS.array(_i4) for _ in range(5))
 frames_of, place_of = WAYS.array(_i44, 2), WAYS.array(_i4)
 into_of, arrives_of, filled_of = (WAYS.array(_i4) for _ in range(3))
+WAYS.complete()
 DEEPEST = 24  # bytes of a token that is looked for along a way
 SWEEPS = 4  # over the states of a rule; most lie before those that they lead to, so that one or two are enough
 FRAMES = 8  # calls inside one another on the way of one token
