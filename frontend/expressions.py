@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from numbers import Integral, Real
 from typing import Any
@@ -63,6 +63,10 @@ def gen(
     top_p: float = 1.0,
     min_p: float = 0.0,
     seed: int | None = None,
+    frequency_penalty: float = 0.0,
+    presence_penalty: float = 0.0,
+    repetition_penalty: float = 1.0,
+    logit_bias: Mapping[int, float] | None = None,
     regex: str | None = None,
     schema: Any = None,
     choices: Sequence[str] | None = None,
@@ -74,6 +78,8 @@ def gen(
     """Generate a text and write it to `name` (None: it cannot be read by name).
 
     max_tokens: at least 1. temperature 0: greedy. top_k 0, top_p 1, min_p 0: off. seed None: a fresh random one.
+    frequency_penalty, presence_penalty: -2 to 2, of what this gen wrote; repetition_penalty: above 0, at most 100, of
+    all before it too, 1 is none; logit_bias: token id to -100 to 100.
     stop: the answer ends before the earliest of these strings; they are not part of it.
     schema, regex, choices, lark, gbnf or tags: what the answer must fit; at most one of them, and not beside stop.
     schema is a Pydantic class, a type (int, list[str], Literal, a dataclass), a dict or JSON text; lark and gbnf are
@@ -94,6 +100,10 @@ def gen(
         top_p=_number("top_p", top_p, 0.0, 1.0),
         min_p=_number("min_p", min_p, 0.0, 1.0),
         seed=None if seed is None else _integer("seed", seed, 0),
+        frequency_penalty=_number("frequency_penalty", frequency_penalty, -2.0, 2.0),
+        presence_penalty=_number("presence_penalty", presence_penalty, -2.0, 2.0),
+        repetition_penalty=_repetition(repetition_penalty),
+        logit_bias=_biases(logit_bias),
         stop=stops,
         constraint=kind.constraint,
     )
@@ -141,6 +151,22 @@ def _stops(stop: object) -> tuple[str, ...]:
     if not isinstance(stops, (list, tuple)) or not all(isinstance(text, str) and text for text in stops):
         raise ProgramError("stop must be a non-empty string or a list of them", where="stop")
     return tuple(spelled(text, "stop") for text in stops)
+
+
+def _repetition(value: object) -> float:
+    number = _number("repetition_penalty", value, 0.0, 100.0)
+    if not number:
+        raise ProgramError("repetition_penalty must be above 0, not 0", where="repetition_penalty")
+    return number
+
+
+def _biases(biases: object) -> tuple[tuple[int, float], ...]:
+    if biases is None:
+        return ()
+    if not isinstance(biases, Mapping):
+        raise ProgramError("logit_bias must map token ids to numbers", where="logit_bias")
+    return tuple((_integer("logit_bias", token, 0), _number("logit_bias", bias, -100.0, 100.0))
+                 for token, bias in biases.items())
 
 
 def _integer(field: str, value: object, least: int) -> int:

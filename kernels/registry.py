@@ -36,6 +36,7 @@ from .linear import Groups, Matrix
 from .log_probs import LogProbs
 from .park_pages import Moved
 from .sample import Draws, Picks
+from .sampling import edit
 
 Tensor = torch.Tensor
 
@@ -50,6 +51,7 @@ TABLE: tuple[Implementation, ...] = (
     *gated_silu.IMPLEMENTATIONS,
     *gather_rows.IMPLEMENTATIONS,
     *copy_slots.IMPLEMENTATIONS,
+    *edit.IMPLEMENTATIONS,
     *sample.IMPLEMENTATIONS,
     *log_probs.IMPLEMENTATIONS,
     *next_row.IMPLEMENTATIONS,
@@ -76,6 +78,7 @@ class Kernels:
     gated_gelu: Callable[[Tensor], Tensor]
     gather_rows: Callable[[Tensor, Tensor], Tensor]
     copy_slots: Callable[[PagedCache, Tensor], None]
+    edit: Callable[..., Tensor]
     sample: Callable[[Tensor, npt.NDArray[np.int32], Picks], Draws]
     log_probs: Callable[[Tensor, npt.NDArray[np.int32], Picks, int, bool], LogProbs]
     next_row: Callable[[Tensor, Tensor, Tensor, Tensor, Tensor, Tensor, Tensor], None]

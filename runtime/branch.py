@@ -45,7 +45,10 @@ Piece = Text | Opening | Closing | TokenIds
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GenerateSpec:
     """max_tokens: budget of the answer. seed None: a fresh random one. stop: strings that end the answer; the text is
-    cut before the earliest. constraint: what the answer must fit (not together with `stop`)."""
+    cut before the earliest. constraint: what the answer must fit (not together with `stop`).
+    frequency_penalty, presence_penalty: -2 to 2, of the tokens generated. repetition_penalty: above 0, at most 100, of
+    those of the branch before too; 1 is none. logit_bias: (token id, -100 to 100), each id once. A constraint decides
+    what is allowed whatever they say."""
 
     max_tokens: int
     temperature: float = 1.0
@@ -56,6 +59,10 @@ class GenerateSpec:
     stop: tuple[str, ...] = ()
     ignore_end: bool = False
     logprobs: int | None = None
+    frequency_penalty: float = 0.0
+    presence_penalty: float = 0.0
+    repetition_penalty: float = 1.0
+    logit_bias: tuple[tuple[int, float], ...] = ()
     constraint: Constraint | None = None
 
 

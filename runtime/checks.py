@@ -11,6 +11,8 @@ from .errors import EmptyPrompt, InvalidParameter, PromptTooLong
 
 MOST_LOGPROBS = 20
 MOST = (1 << 63) - 1
+MOST_BIASES = 1024
+MOST_REPETITION = 100.0  # finite logits times this stay finite
 _MOST_SHOWN = 10**40
 
 
@@ -55,6 +57,21 @@ def check_sampling(*, max_tokens: int, temperature: float, top_k: int, top_p: fl
         check_integer("seed", seed, -MOST - 1, MOST)
     if logprobs is not None:
         check_integer("logprobs", logprobs, 0, MOST_LOGPROBS)
+
+
+def check_edits(*, frequency_penalty: float, presence_penalty: float, repetition_penalty: float,
+                logit_bias: Sequence[tuple[int, float]], vocabulary_size: int) -> None:
+    check_number("frequency_penalty", frequency_penalty, -2.0, 2.0)
+    check_number("presence_penalty", presence_penalty, -2.0, 2.0)
+    check_number("repetition_penalty", repetition_penalty, 0.0, MOST_REPETITION, open_low=True)
+    if len(logit_bias) > MOST_BIASES:
+        raise InvalidParameter(f"logit_bias names {len(logit_bias)} tokens", where="logit_bias",
+                               fix=f"Name at most {MOST_BIASES}.")
+    if len({token for token, _ in logit_bias}) < len(logit_bias):
+        raise InvalidParameter("logit_bias names a token twice", where="logit_bias")
+    check_tokens("logit_bias", [token for token, _ in logit_bias], vocabulary_size)
+    for token, bias in logit_bias:
+        check_number(f"logit_bias/{token}", bias, -100.0, 100.0)
 
 
 def check_text(where: str, text: str) -> None:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 import torch
@@ -13,9 +14,10 @@ from ..kernels import checked
 from ..kernels.base import KernelError
 from ..kernels.sample import Picks, check
 from ..kernels.sampling import launch
+from ..kernels.sampling.edit import Edits, edit
 from ..kernels.sampling.work import Ask, Columns, Likely, Workspace
 from ..kernels.sent import sent
-from .picking import all_ones, check_masks, columns_of
+from .picking import all_ones, check_masks, columns_of, edits_of
 from .plan import Pick, Sampled
 
 # Draws of a step that the next may name before they are read.
@@ -96,12 +98,14 @@ class DeviceDraws:
         self.masks.bring(columns.mask)
         counts = tuple(pick.top_logprobs for pick in picks)
         self.count = 0
-        parts = self._launched(logits, columns, max(counts, default=0)) if picks else []
+        parts = self._launched(logits, columns, edits_of(picks), max(counts, default=0)) if picks else []
         words = torch.cat([*parts[:2], self._error, *parts[2:]]) if parts else self._error.clone()
         self._error.zero_()
         return self._fetched(words, counts)
 
-    def _launched(self, logits: torch.Tensor, picks: Picks, most: int) -> list[torch.Tensor]:
+    def _launched(
+        self, logits: torch.Tensor, picks: Picks, edits: dict[str, NDArray[Any]] | None, most: int
+    ) -> list[torch.Tensor]:
         """Flat int32: tokens, log-probabilities, and where `most` > 0 those of the most likely."""
         n = len(picks.row)
         if n > self._room:
@@ -111,7 +115,12 @@ class DeviceDraws:
         named["flat"] = launch.flat_of(named)
         columns = Columns.of(named, logits.device)
         ask = Ask(lists=bool((picks.top_k > 0).any()), flat=bool(named["flat"].any()))
-        launch.draw(logits, self.masks.table, columns, self._work, ask)
+        if edits is None:
+            launch.draw(logits, self.masks.table, columns, self._work, ask)
+        else:
+            edited = edit(logits, columns.row, Edits.of(edits, logits.device), error=self._error)
+            own = replace(columns, row=torch.arange(n, dtype=torch.int32, device=logits.device))
+            launch.draw(edited, self.masks.table, own, self._work, ask, raw_logits=logits, raw_row=columns.row)
         self.count = min(n, NAMED)
         self.named[: self.count].copy_(self._work.token[: self.count])
         parts = [self._work.token[:n].clone(), self._work.logprob[:n].view(torch.int32)]

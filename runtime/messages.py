@@ -13,7 +13,9 @@ PROTOCOL_VERSION = 1
 
 class Sampling(msgspec.Struct, frozen=True):
     """seed: fixes every draw of the request. stop_ids: ids that end the answer, beside the end tokens of the model;
-    ignore_end: go on past end tokens (benchmarks). logprobs: None, or how many alternatives to report per token."""
+    ignore_end: go on past end tokens (benchmarks). logprobs: None, or how many alternatives to report per token.
+    frequency_penalty, presence_penalty: of the tokens generated. repetition_penalty: of those of the prompt too; 1 for
+    none. logit_bias: (id, what is added), each id once."""
 
     temperature: float = 1.0
     top_k: int = 0
@@ -23,6 +25,10 @@ class Sampling(msgspec.Struct, frozen=True):
     stop_ids: tuple[int, ...] = ()
     ignore_end: bool = False
     logprobs: int | None = None
+    frequency_penalty: float = 0.0
+    presence_penalty: float = 0.0
+    repetition_penalty: float = 1.0
+    logit_bias: tuple[tuple[int, float], ...] = ()
 
 
 # Commands

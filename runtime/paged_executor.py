@@ -13,8 +13,10 @@ from ..kernels.copy_slots import copies_of
 from ..kernels.planned_batch import Heads
 from .config import EngineConfig
 from .device_draws import DeviceDraws, Drawn
+from .edits import Edits, Tally
 from .errors import EngineFault, InvalidParameter
 from .executor import Ticket
+from .messages import Sampling
 from .models.llama import Llama, allocate_cache
 from .paged_steps import PagedSteps, captured, error_of
 from .picking import faults, tokens_of
@@ -118,6 +120,8 @@ class PagedExecutor:
         sizes = [1 << i for i in range(captured(config.max_rows).bit_length()) if 1 << i <= config.max_rows]
         for count in sizes if self._model.device.type == "cuda" else sizes[:1]:
             self._try(Plan(0, tuple(Row((0,), 0, (0,), (0,)) for _ in range(count))), count)
+        tally = Tally(Sampling(frequency_penalty=1.0, logit_bias=((0, 1.0),)), ())
+        self._try(Plan(0, (Row((0,), 0, (0,), (0,)),)), 1, tally.edits())
         if self._model.device.type == "cuda":
             chunk = (0,) * min(self._page, self.context)
             self._try(Plan(0, (Row(chunk, 0, (0,), (0,)),) * min(8, config.max_rows)), 1)
@@ -126,9 +130,9 @@ class PagedExecutor:
                     self._steps.capture()
         self._draws.count = 0
 
-    def _try(self, plan: Plan, count: int) -> None:
+    def _try(self, plan: Plan, count: int, edits: Edits | None = None) -> None:
         ticket = self.forward(plan)
-        self.sample(ticket, [Pick(row, top_logprobs=1) for row in range(count)])
+        self.sample(ticket, [Pick(row, top_logprobs=1, edits=edits) for row in range(count)])
         self.result(ticket)
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -77,6 +78,25 @@ def columns_of(picks: Sequence[Pick]) -> Picks:
         seed=np.array([pick.seed % _SEEDS for pick in picks], np.uint64),
         position=np.array([pick.position % _SEEDS for pick in picks], np.uint64),
     )
+
+
+def edits_of(picks: Sequence[Pick]) -> dict[str, NDArray[Any]] | None:
+    """The fields of `kernels.sampling.edit.Edits` on the host; None where no pick edits."""
+    edits = [pick.edits for pick in picks]
+    there = [one for one in edits if one is not None]
+    if not there:
+        return None
+    columns: dict[str, NDArray[Any]] = {
+        name: np.concatenate([np.frombuffer(getattr(one, name), dtype) for one in there])
+        for name, dtype in (("token", np.int32), ("bias", np.float32), ("count", np.int32), ("seen", np.int32))
+    }
+    lengths = [0 if one is None else len(one.token) for one in edits]
+    return columns | {
+        "begin": np.concatenate([[0], np.cumsum(lengths)]).astype(np.int32),
+        "repetition": np.array([1.0 if one is None else max(one.repetition, _COLDEST) for one in edits], np.float32),
+        "frequency": np.array([0.0 if one is None else one.frequency for one in edits], np.float32),
+        "presence": np.array([0.0 if one is None else one.presence for one in edits], np.float32),
+    }
 
 
 def _bounded(temperature: float) -> float:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from .edits import Edits
+
 
 @dataclass(frozen=True, slots=True)
 class PageCopy:
@@ -50,7 +52,8 @@ class Pick:
     target: None to draw a token; an id to report that token's log-probability instead (scoring, no draw).
     temperature 0 is argmax, the lowest id on ties. The draw depends on (seed, position) alone, never on the batch.
     top_logprobs: how many of the most likely (id, log-probability) to report, 0..20.
-    Log-probabilities are of the raw logits (no mask, no temperature).
+    edits: what changes the logits before everything else; None: nothing.
+    Log-probabilities are of the raw logits (no edits, no mask, no temperature).
     """
 
     logits: int
@@ -63,6 +66,7 @@ class Pick:
     seed: int = 0
     position: int = 0
     top_logprobs: int = 0
+    edits: Edits | None = None
 
 
 @dataclass(frozen=True, slots=True)

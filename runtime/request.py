@@ -9,6 +9,7 @@ from typing import Literal
 from msgspec import structs
 
 from .constraints import Constrained
+from .edits import Tally
 from .errors import EngineFault
 from .lease import Lease, TokenChain
 from .messages import Sampling, TokenLogprob, Usage
@@ -210,6 +211,7 @@ class Generation(Request):
         self.end: End | None = None
         self.fresh: list[int] = []  # generated, and not yet told
         self.fresh_logprobs: list[TokenLogprob] = []
+        self._tally = Tally.of(sampling, lambda: chain.slice(0, self.prompt))
         self._stops = frozenset(sampling.stop_ids) | (frozenset() if sampling.ignore_end else end_ids)
         if constrained is not None:
             self._stops = end_ids  # the grammar decides when they are allowed (law 6)
@@ -251,6 +253,7 @@ class Generation(Request):
         return [Pick(
             logits=logits, mask=mask, temperature=sampling.temperature, top_k=sampling.top_k, top_p=sampling.top_p,
             min_p=sampling.min_p, seed=sampling.seed, position=position, top_logprobs=sampling.logprobs or 0,
+            edits=None if self._tally is None else self._tally.edits(),
         )]
 
     def take(self, position: int, drawn: Sequence[Sampled]) -> None:
@@ -288,6 +291,8 @@ class Generation(Request):
         self.chain.extend((token,))
         self.fresh.append(token)
         self.generated += 1
+        if self._tally is not None:
+            self._tally.add(token)
 
     def told(self) -> tuple[tuple[int, ...], tuple[TokenLogprob, ...]]:
         """The tokens that the caller has not seen yet; they count as seen from now on."""

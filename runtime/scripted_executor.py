@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from .config import EngineConfig
+from .edits import Edits
 from .engine import Engine
 from .errors import EngineFault
 from .executor import Ticket
@@ -99,11 +100,24 @@ class ScriptedExecutor:
 
 
 def draw(logits: Sequence[float], pick: Pick, masks: Any = None) -> Sampled:
-    """The token of a pick. Only temperature and seed shape the draw; top-k and the like are the real sampler's."""
+    """The token of a pick. Only edits, temperature and seed shape the draw; top-k and the like are the real
+    sampler's."""
     logprobs = log_softmax(logits)
-    token = pick.target if pick.target is not None else _choose(logits, pick, masks)
+    token = pick.target if pick.target is not None else _choose(_edited(logits, pick.edits), pick, masks)
     ranked = sorted(range(len(logits)), key=lambda id: (-logprobs[id], id))[:pick.top_logprobs]
     return Sampled(token, logprobs[token], tuple((id, logprobs[id]) for id in ranked))
+
+
+def _edited(logits: Sequence[float], edits: Edits | None) -> Sequence[float]:
+    if edits is None:
+        return logits
+    edited = list(logits)
+    for token, bias, count, seen in zip(edits.token, edits.bias, edits.count, edits.seen, strict=True):
+        x = edited[token] + bias
+        if seen:
+            x = x / edits.repetition if x > 0 else x * edits.repetition
+        edited[token] = x - edits.frequency * count - edits.presence * (count > 0)
+    return edited
 
 
 def _choose(logits: Sequence[float], pick: Pick, masks: Any) -> int:

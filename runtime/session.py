@@ -10,7 +10,7 @@ from ..grammars.constraint import Tags
 from .answering import Cut, Writer
 from .branch import BranchId, Closing, GenerateSpec, Opening, Piece, Scores, Text, TokenIds
 from .branch_state import BranchState
-from .checks import check_integer, check_length, check_sampling, check_text
+from .checks import check_edits, check_integer, check_length, check_sampling, check_text
 from .conversation import Message, Tool
 from .errors import EngineFault, InvalidParameter, RequestAborted, TemplateError
 from .generation import Generation, Started
@@ -154,6 +154,11 @@ class Session:
             max_tokens=spec.max_tokens, temperature=spec.temperature, top_k=spec.top_k, top_p=spec.top_p,
             min_p=spec.min_p, seed=spec.seed, logprobs=spec.logprobs,
         )
+        check_edits(
+            frequency_penalty=spec.frequency_penalty, presence_penalty=spec.presence_penalty,
+            repetition_penalty=spec.repetition_penalty, logit_bias=spec.logit_bias,
+            vocabulary_size=self._tokenizer.vocab_size,
+        )
         _check_stops(spec)
         check_length(state.flush(), spec.max_tokens, self._runtime.context)
         state.busy = True
@@ -176,6 +181,9 @@ class Session:
         sampling = Sampling(
             temperature=float(spec.temperature), top_k=spec.top_k, top_p=float(spec.top_p), min_p=float(spec.min_p),
             seed=seed, ignore_end=bool(spec.ignore_end), logprobs=spec.logprobs,
+            frequency_penalty=float(spec.frequency_penalty), presence_penalty=float(spec.presence_penalty),
+            repetition_penalty=float(spec.repetition_penalty),
+            logit_bias=tuple((token, float(bias)) for token, bias in spec.logit_bias),
         )
         self._send(Generate(box.request, branch, state.hand_over(), spec.max_tokens, sampling, constraint))
         return Started(box, Writer(spelled, spec.stop))

@@ -13,12 +13,13 @@ from numpy.typing import NDArray
 from ..kernels.base import KernelError
 from ..kernels.copy_slots import copies_of
 from ..kernels.layout import Batch, Span
-from ..kernels.sample import Draws
+from ..kernels.sample import Draws, Picks
+from ..kernels.sampling.edit import Edits
 from .config import EngineConfig
 from .errors import EngineFault, InvalidParameter
 from .executor import Ticket
 from .models.llama import Llama, allocate_cache, forward
-from .picking import all_ones, check_masks, columns_of, faults, tokens_of
+from .picking import all_ones, check_masks, columns_of, edits_of, faults, tokens_of
 from .plan import Pick, Plan, Row, Sampled
 
 
@@ -79,7 +80,7 @@ class TorchExecutor:
             if ticket not in self._logits:
                 raise KernelError("it was not computed, or it was sampled before")
             logits = self._logits.pop(ticket)
-            draws = self._model.kernels.sample(logits, self._masks, columns_of(picks))
+            draws = self._drawn(logits, picks)
             self._results[ticket] = self._sampled(logits, picks, draws)
             self._previous = draws.token.tolist()
         self.sample_s += perf_counter() - started
@@ -101,6 +102,20 @@ class TorchExecutor:
         self.result(ticket)
         self.host_s = self.model_s = self.sample_s = 0.0
         self._previous = ()
+
+    def _drawn(self, logits: torch.Tensor, picks: Sequence[Pick]) -> Draws:
+        """Tokens of edited rows are drawn from those and become the targets of the raw ones, which give the
+        log-probabilities."""
+        columns, sample = columns_of(picks), self._model.kernels.sample
+        some = [i for i, pick in enumerate(picks) if pick.edits is not None]
+        changes = edits_of([picks[i] for i in some])
+        if changes is not None:
+            part = Picks(**{name: getattr(columns, name)[some] for name in Picks.__slots__})
+            edits = Edits.of(changes, logits.device)
+            edited = self._model.kernels.edit(logits, torch.from_numpy(part.row), edits)
+            tokens = sample(edited, self._masks, replace(part, row=np.arange(len(some)))).token
+            columns.target[some] = tokens
+        return sample(logits, self._masks, columns)
 
     def _sampled(self, logits: torch.Tensor, picks: Sequence[Pick], draws: Draws) -> list[Sampled]:
         tokens, logprobs = draws.token.tolist(), draws.logprob.tolist()

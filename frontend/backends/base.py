@@ -39,7 +39,8 @@ Piece = LiteralText | RoleOpen | RoleClose | ChosenText
 
 
 class GenerateSpec(msgspec.Struct, frozen=True, kw_only=True):
-    """seed None: a fresh random one. stop: the answer is cut before the earliest of these strings."""
+    """seed None: a fresh random one. stop: the answer is cut before the earliest of these strings. logit_bias: (token
+    id, what is added to its logit), each id once."""
 
     max_tokens: int
     temperature: float = 1.0
@@ -48,6 +49,10 @@ class GenerateSpec(msgspec.Struct, frozen=True, kw_only=True):
     min_p: float = 0.0
     seed: int | None = None
     stop: tuple[str, ...] = ()
+    frequency_penalty: float = 0.0
+    presence_penalty: float = 0.0
+    repetition_penalty: float = 1.0
+    logit_bias: tuple[tuple[int, float], ...] = ()
     constraint: Constraint | None = None
 
 

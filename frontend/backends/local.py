@@ -155,7 +155,8 @@ def _engine_spec(spec: GenerateSpec) -> engine.GenerateSpec:
 
     return engine.GenerateSpec(
         max_tokens=spec.max_tokens, temperature=spec.temperature, top_k=spec.top_k, top_p=spec.top_p, min_p=spec.min_p,
-        seed=spec.seed, stop=spec.stop, constraint=spec.constraint,
+        seed=spec.seed, stop=spec.stop, constraint=spec.constraint, frequency_penalty=spec.frequency_penalty,
+        presence_penalty=spec.presence_penalty, repetition_penalty=spec.repetition_penalty, logit_bias=spec.logit_bias,
     )
 
 

@@ -4,17 +4,22 @@ edit: one program a (block, draw). Effect: edited[i] = float32 logits of row[i],
 [begin[i], begin[i + 1]) of the columns and name a token once:
     x + bias; then, where the token was seen (count > 0, or seen = 1 for a token of the prompt), x / repetition if x > 0
     else x * repetition; then - frequency * count - presence * (count > 0).
-A token outside the vocabulary changes nothing. error: see `checked.py`.
+A token outside the vocabulary changes nothing. Infinite logits stay so, and NaN stays NaN. error: see `checked.py`.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
+import numpy as np
+import numpy.typing as npt
 import torch
 
 from .. import checked
+from ..base import FLOATS, Implementation
 from ..jit import Arg, constexpr, jit, tl
+from ..sent import sent
 
 Tensor = torch.Tensor
 BLOCK = 4096
@@ -33,6 +38,15 @@ class Edits:
     repetition: Tensor
     frequency: Tensor
     presence: Tensor
+
+    @classmethod
+    def of(cls, columns: dict[str, npt.NDArray[Any]], device: torch.device) -> Edits:
+        """Fields by name on the host, int32 and float32; one copy to the device."""
+        sizes = [len(columns[name]) for name in cls.__slots__]
+        there = sent(np.concatenate([columns[name].view(np.int32) for name in cls.__slots__]), device)
+        parts = dict(zip(cls.__slots__, torch.split(there, sizes), strict=True))
+        ids = ("begin", "token", "count", "seen")
+        return cls(**{name: part if name in ids else part.view(torch.float32) for name, part in parts.items()})
 
 
 def reference(logits: Tensor, row: Tensor, edits: Edits) -> Tensor:
@@ -87,3 +101,21 @@ def edit(logits: Tensor, row: Tensor, edits: Edits, *, error: Tensor | None = No
         BLOCK=BLOCK, EACH=128, num_warps=4,
     )
     return edited
+
+
+def on_host(logits: Tensor, row: Tensor, edits: Edits) -> Tensor:
+    """The same on the CPU, without a check."""
+    edited = logits[row.long()].float()
+    draw = torch.repeat_interleave(edits.begin.diff().long())
+    inside = (edits.token >= 0) & (edits.token < logits.shape[1])
+    draw, token, count = draw[inside], edits.token[inside].long(), edits.count[inside]
+    again, x = edits.repetition[draw], edited[draw, token] + edits.bias[inside]
+    x = torch.where((count > 0) | (edits.seen[inside] != 0), torch.where(x > 0, x / again, x * again), x)
+    edited[draw, token] = x - edits.frequency[draw] * count - edits.presence[draw] * (count > 0)
+    return edited
+
+
+IMPLEMENTATIONS = (
+    Implementation("edit", ("cpu",), FLOATS, ("fast", "exact"), on_host),
+    Implementation("edit", ("cuda",), FLOATS, ("fast", "exact"), edit),
+)

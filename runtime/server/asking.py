@@ -84,6 +84,10 @@ class Question:
             stop=tuple(form.stop or ()),
             ignore_end=bool(form.ignore_eos),
             logprobs=self.logprobs,
+            frequency_penalty=form.frequency_penalty or 0.0,
+            presence_penalty=form.presence_penalty or 0.0,
+            repetition_penalty=1.0 if form.repetition_penalty is None else form.repetition_penalty,
+            logit_bias=tuple((int(token), bias) for token, bias in (form.logit_bias or {}).items()),
             constraint=None if self.enforced is None else self.enforced.constraint,
         )
 

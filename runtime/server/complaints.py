@@ -40,6 +40,8 @@ class Complaints:
                 return InvalidParameter(f"the field {name!r} is not supported here", where=path, fix="Leave it out.")
             case "literal_error" if name == "type" and "content" in loc:
                 return InvalidParameter(f"parts of type {_short(value)} are not supported, only text", where=path)
+            case "string_pattern_mismatch" if name == "[key]":
+                return InvalidParameter(f"{path}: keys are token ids in decimal digits", where=path)
             case "list_type" if name == "content":
                 wanted = "should be a text or a list of text parts"
                 return InvalidParameter(f"{path}: {wanted}, not {_short(value)}", where=path)

@@ -7,6 +7,7 @@ from typing import Annotated
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
 
+from ..checks import MOST_BIASES, MOST_REPETITION
 from ..errors import InvalidParameter
 
 MOST_TOKENS = 2**31 - 1
@@ -33,6 +34,8 @@ def _as_float(value: object) -> object:
 
 Fraction = Annotated[float, BeforeValidator(_as_float), Field(allow_inf_nan=False)]
 StopString = Annotated[str, Field(min_length=1, max_length=256)]
+TokenId = Annotated[str, Field(pattern=r"^(0|[1-9][0-9]{0,9})$")]
+Bias = Annotated[Fraction, Field(ge=-100, le=100)]
 Name = Annotated[str, Field(max_length=512)]
 FunctionName = Annotated[str, Field(pattern=r"^[a-zA-Z0-9_.-]{1,64}$")]
 
@@ -43,8 +46,7 @@ class StreamOptions(Form):
 
 
 class SamplingForm(Form):
-    """The fields of every request that generates. `user` has no effect; the last three are accepted with the values
-    that change nothing."""
+    """The fields of every request that generates. `user` has no effect."""
 
     model: str
     max_tokens: Annotated[int, Field(ge=1, le=MOST_TOKENS)] | None = None
@@ -59,9 +61,10 @@ class SamplingForm(Form):
     stream: bool | None = None
     stream_options: StreamOptions | None = None
     user: Name | None = None
-    frequency_penalty: Annotated[float, Field(ge=0, le=0)] | None = None
-    presence_penalty: Annotated[float, Field(ge=0, le=0)] | None = None
-    logit_bias: Annotated[dict[str, float], Field(max_length=0)] | None = None
+    frequency_penalty: Annotated[Fraction, Field(ge=-2, le=2)] | None = None
+    presence_penalty: Annotated[Fraction, Field(ge=-2, le=2)] | None = None
+    repetition_penalty: Annotated[Fraction, Field(gt=0, le=MOST_REPETITION)] | None = None
+    logit_bias: Annotated[dict[TokenId, Bias], Field(max_length=MOST_BIASES)] | None = None
 
     def check_stream(self) -> None:
         """Raises InvalidParameter."""

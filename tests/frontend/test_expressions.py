@@ -36,6 +36,14 @@ def only_node(expression: esp.Expression) -> ir.Node:
         ({"top_k": -1}, "top_k"),
         ({"seed": -1}, "seed"),
         ({"seed": 1.5}, "seed"),
+        ({"frequency_penalty": 2.5}, "frequency_penalty"),
+        ({"presence_penalty": float("nan")}, "presence_penalty"),
+        ({"repetition_penalty": 0}, "repetition_penalty"),
+        ({"repetition_penalty": 101}, "repetition_penalty"),
+        ({"logit_bias": [3]}, "logit_bias"),
+        ({"logit_bias": {"3": 1}}, "logit_bias"),
+        ({"logit_bias": {-3: 1}}, "logit_bias"),
+        ({"logit_bias": {3: 101}}, "logit_bias"),
         ({"stop": ""}, "stop"),
         ({"stop": ["a", ""]}, "stop"),
         ({"stop": 3}, "stop"),
@@ -113,6 +121,15 @@ def test_options_become_the_spec() -> None:
     spec = node.spec
     assert (spec.max_tokens, spec.stop, spec.temperature, spec.top_k) == (3, ("a",), 0.0, 4)
     assert (spec.top_p, spec.min_p, spec.seed, spec.constraint) == (0.5, 0.1, 9, None)
+
+
+def test_penalties_and_biases_become_the_spec() -> None:
+    node = only_node(esp.gen(frequency_penalty=1, presence_penalty=-2, repetition_penalty=1.2, logit_bias={3: 4}))
+    assert isinstance(node, ir.Gen)
+    spec = node.spec
+    assert (spec.frequency_penalty, spec.presence_penalty, spec.repetition_penalty) == (1.0, -2.0, 1.2)
+    assert spec.logit_bias == ((3, 4.0),)
+    assert esp.gen() == esp.gen(repetition_penalty=1, logit_bias={})
 
 
 def test_no_seed_is_no_fixed_seed() -> None:

@@ -9,7 +9,7 @@ import pytest
 import espalier as esp
 from espalier.frontend.backends.local import LocalModel, teller
 from espalier.runtime.config import EngineConfig
-from espalier.runtime.errors import EmptyPrompt, PromptTooLong, UnknownModel
+from espalier.runtime.errors import EmptyPrompt, InvalidParameter, PromptTooLong, UnknownModel
 from tests.fakes import ByteTokenizer, ScriptedModel, scripted_runtime
 
 SCRIPTS = {"assistant: ": "green", "green!": " no", "[0]": "zero", "[1]": "one", "go:": "a stop b"}
@@ -164,3 +164,17 @@ def test_cancelling_frees_what_was_held(fork: bool) -> None:
 def test_a_model_that_does_not_exist_is_a_typed_error() -> None:
     with pytest.raises(UnknownModel):
         esp.local("no-such-model")
+
+
+def test_penalties_and_biases_reach_the_sampler(model: LocalModel) -> None:
+    """The model says green, each letter 20 above all else; x is 120."""
+
+    @esp.function
+    def program(s: esp.State, **options: object) -> None:
+        s += "assistant: " + esp.gen("a", max_tokens=3, temperature=0, **options)  # type: ignore[arg-type]
+
+    assert program.run(backend=model)["a"] == "gre"
+    assert program.run(logit_bias={120: 20.5}, presence_penalty=1, backend=model)["a"] == "x"
+    assert program.run(logit_bias={120: 21.5}, frequency_penalty=1, backend=model)["a"] == "xx"
+    with pytest.raises(InvalidParameter, match="9999"):
+        program.run(logit_bias={9999: 1}, backend=model)["a"]

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 import torch
 
+from espalier.runtime.edits import Tally
 from espalier.runtime.errors import EngineFault, InvalidParameter
 from espalier.runtime.messages import Generate, Sampling
 from espalier.runtime.paged_executor import PagedExecutor
@@ -128,6 +129,45 @@ def test_what_no_kernel_serves_is_refused(fields: dict[str, object], message: st
         PagedExecutor(model, tiny_config(**({"device": "cuda", "dtype": "bfloat16"} | fields)))
 
 
+ASKED = (
+    Sampling(frequency_penalty=1.5, presence_penalty=0.4, logit_bias=((9, 3.0), (41, -100.0))),
+    Sampling(repetition_penalty=1.7), Sampling(logit_bias=((70, 100.0),)),
+)
+
+
+def edited_picks() -> list[Pick]:
+    """Of rows 0 and 1, some of them without edits."""
+    tallies = [Tally.of(asked, lambda: TEXT[:11]) for asked in ASKED]
+    picks = [Pick(0, seed=1, top_logprobs=2), Pick(1, target=3)]
+    for index, tally in enumerate(tallies):
+        assert tally is not None
+        for token in (7, 7, 60, index):
+            tally.add(token)
+        picks += [Pick(0, temperature=0.0, edits=tally.edits(), top_logprobs=3),
+                  Pick(1, seed=index, edits=tally.edits(), top_k=20 * index, top_p=0.9)]
+    return picks
+
+
+def test_edited_draws_are_the_cpus_and_log_probabilities_are_raw() -> None:
+    cpu, found = tiny_config(), []
+    for one in (paged(dtype="float32", exact=False), TorchExecutor(tiny_llama.tiny_llama(cpu, 0, SHAPE), cpu)):
+        found.append(step(one, [Row(TEXT[:16], 0, (1, 2), (11, 15))], edited_picks()))
+    for mine, other in zip(*found, strict=True):
+        assert (mine.token, [id for id, _ in mine.top]) == (other.token, [id for id, _ in other.top])
+        assert mine.logprob == pytest.approx(other.logprob, abs=1e-4)
+    assert [found[0][index].token for index in (6, 7)] == [70, 70]
+
+
+def test_edits_of_a_step_change_no_bit_of_other_draws(executor: PagedExecutor) -> None:
+    """Nor do others change those that edit; the log-probability is that of the same token on the raw row."""
+    rows, picks = [Row(TEXT[:16], 0, (1, 2), (11, 15))], edited_picks()
+    whole = step(executor, rows, picks)
+    assert whole[:2] == step(executor, rows, picks[:2])
+    assert whole[2:4] == step(executor, rows, picks[2:4])
+    assert whole == step(executor, rows, [replace(pick, target=one.token, edits=None) for pick, one in
+                                          zip(picks, whole, strict=True)])
+
+
 def answers(executor: PagedExecutor, prompts: Sequence[tuple[int, ...]], **sizes: int) -> list[list[int]]:
     """All at once, two tokens each."""
     bench = Bench(executor=executor, vocabulary_size=SHAPE.vocab, **({"page": 8, "pages": 32} | sizes))
@@ -141,3 +181,18 @@ def answers(executor: PagedExecutor, prompts: Sequence[tuple[int, ...]], **sizes
 def test_an_engine_that_parks_gives_the_tokens_of_one_that_does_not(executor: PagedExecutor) -> None:
     prompts = [TEXT[:9], (*TEXT[:8], 9), (*TEXT[:4], 3)]
     assert answers(executor, prompts, pages=4, step_tokens=5) == answers(executor, prompts)
+
+
+def test_an_engine_a_step_ahead_counts_the_token_in_flight() -> None:
+    """Greedy in float32, where only the penalties keep an answer from repeating itself: what the CPU's engine says."""
+    said = []
+    cpu, asked = tiny_config(), Sampling(temperature=0.0, frequency_penalty=2.0, repetition_penalty=1.5,
+                                         ignore_end=True)
+    for one in (paged(dtype="float32", exact=False), TorchExecutor(tiny_llama.tiny_llama(cpu, 0, SHAPE), cpu)):
+        bench = Bench(executor=one, vocabulary_size=SHAPE.vocab, page=8, pages=32)
+        for index in (1, 2):
+            bench.lease(index)
+            bench.send(Generate(index, index, TEXT[:5 * index], 5, asked))
+        bench.run()
+        said.append([bench.tokens(index) for index in (1, 2)])
+    assert said[0] == said[1]

@@ -12,7 +12,7 @@ import torch
 from espalier.kernels import philox, sample
 from espalier.kernels.jit import Arg, constexpr, jit, next_power_of_2, tl
 from espalier.kernels.sampling import launch
-from espalier.kernels.sampling.edit import Edits, edit
+from espalier.kernels.sampling.edit import Edits, edit, on_host
 from espalier.kernels.sampling.edit import reference as edit_reference
 from espalier.kernels.sampling.pieces import TILE, fixed, key_of, lowest_key, mass_of, uniform, value_of
 from espalier.kernels.sampling.settle import from_tiles
@@ -210,7 +210,26 @@ def edits_of(n: int, vocabulary: int, each: int) -> Edits:
 def test_edits_are_the_references(dtype: torch.dtype, vocabulary: int, each: int) -> None:
     logits, row = torch.randn(3, vocabulary).to(dtype), torch.tensor([2, 0], dtype=torch.int32)
     edits = edits_of(2, vocabulary, each)
-    torch.testing.assert_close(edit(logits, row, edits), edit_reference(logits, row, edits))
+    expected = edit_reference(logits, row, edits)
+    torch.testing.assert_close(edit(logits, row, edits), expected)
+    torch.testing.assert_close(on_host(logits, row, edits), expected)
+
+
+@pytest.mark.parametrize("call", [edit, on_host])
+def test_what_is_not_finite_stays_so(call: Any) -> None:
+    """-inf is never raised, and no edit within its range makes NaN; fields on the host become the same edits."""
+    values = [-np.inf, np.inf, -1e30, 1e30, 0.0]
+    columns = {
+        "begin": np.array([0, 5, 5, 6], np.int32), "token": np.array([*range(5), 900], np.int32),
+        "bias": np.array([100, -100, 100, 100, -100, 1], np.float32), "count": np.full(6, 3, np.int32),
+        "seen": np.ones(6, np.int32), "repetition": np.array([100, 1, 1e-30], np.float32),
+        "frequency": np.array([2, 2, -2], np.float32), "presence": np.array([-2, 2, 2], np.float32),
+    }
+    logits = torch.tensor([values])
+    found = call(logits, torch.zeros(3, dtype=torch.int32), Edits.of(columns, logits.device))
+    assert found[0, :2].tolist() == values[:2]
+    assert found[0].isfinite().tolist() == [False, False, True, True, True]
+    assert torch.equal(found[1:], logits.expand(2, -1))
 
 
 def test_no_bias_can_unmask_and_log_probabilities_stay_raw() -> None:

@@ -7,7 +7,7 @@ import codecs
 import random
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import msgspec
 
@@ -26,6 +26,7 @@ from espalier.runtime.runtime import Runtime
 from espalier.runtime.scripted_executor import draw
 from espalier.runtime.session import Session
 from tests.fakes import ByteTokenizer, scripted_runtime
+from tests.runtime.edited import edited
 
 # Words of several bytes, also such that begin or end inside of a character, or reach over the edge of forced text.
 WORDS = ("the ", "ab", "abc", "c,", "é", '{"', '":', '":"', '",', '"}', '},{"', "name", "x-", "--", "tru", "e}", "12")
@@ -217,7 +218,8 @@ class Alone:
                 logits=0, mask=row, temperature=spec.temperature, seed=spec.seed or 0, position=len(prefix) - 1,
                 top_logprobs=spec.logprobs or 0,
             )
-            sampled = draw(self.model(prefix), pick, self._table.array)
+            drawn_as = draw(edited(self.model(prefix), spec, before, tokens), pick, self._table.array)
+            sampled = draw(self.model(prefix), replace(pick, target=drawn_as.token))
             if sampled.token == self.tokenizer.end:
                 return tokens, drawn, "length" if short else "stop"
             tokens.append(sampled.token)

@@ -16,7 +16,7 @@ from espalier.runtime.branch import GenerateSpec, Text
 from espalier.runtime.config import EngineConfig
 from espalier.runtime.runtime import Runtime
 from tests.server.live import LiveServer
-from tests.server.scripted import scripted_server
+from tests.server.scripted import WORDS, scripted_server
 
 from .asking import Question, ask_all, opened, read
 
@@ -54,7 +54,6 @@ REFUSED = {
     "170 guided_json": (chat(guided_json={"type": "boolean"}), "guided_json"),
     "170 ebnf": (chat(ebnf="root ::= 'a'", response_format={"type": "json_object"}), "ebnf"),
     "191 thinking of another product": (chat(separate_reasoning=True), "separate_reasoning"),
-    "193 bias": (chat(logit_bias={"97": -100}), "logit_bias"),
     "205 a result without its call": (
         chat(messages=[{"role": "tool", "content": "ok", "tool_call_id": "c1"}]), "messages",
     ),
@@ -91,6 +90,33 @@ def test_181_a_stream_counts_what_the_plain_answer_counts(server: LiveServer, op
     lines = server.post(chat(stream=True, stream_options={"include_usage": True}, **options)).text.split("\n\n")
     last = json.loads([line for line in lines if line.startswith("data: {")][-1].removeprefix("data: "))
     assert (last["choices"], last["usage"]) == ([], plain)
+
+
+@pytest.mark.parametrize("tokens", [40, 16, 12])
+def test_185_no_bias_ends_an_answer_before_its_grammar_may(server: LiveServer, tokens: int) -> None:
+    """Every special token is liked by 100: the answer is whole, and ends where it may."""
+    schema = {"type": "object", "properties": {"name": {"type": "string"}}, "required": ["name"],
+              "additionalProperties": False}
+    ends = {str(id): 100 for id in range(256 + len(WORDS), 258 + len(WORDS))}
+    reply = server.post(chat(response_format=form(schema), max_tokens=tokens, temperature=1, logit_bias=ends)).json()
+    assert json.loads(reply["choices"][0]["message"]["content"]).keys() == {"name"}
+    free = server.post(chat(max_tokens=tokens, logit_bias=ends)).json()["choices"][0]
+    assert (free["message"]["content"], free["finish_reason"]) == ("", "stop")
+
+
+@pytest.mark.parametrize("temperature", [0, 1])
+@pytest.mark.parametrize("logprobs", [False, True])
+def test_193_a_bias_against_all_that_is_legal_changes_no_grammar(
+    server: LiveServer, temperature: float, logprobs: bool
+) -> None:
+    hated = {str(byte): -100 for byte in b"yesno"}
+    only = chat(response_format={"type": "regex", "regex": "(yes|no)"}, logit_bias=hated | {"97": 100},
+                temperature=temperature, logprobs=logprobs)
+    choice = server.post(only).json()["choices"][0]
+    assert choice["message"]["content"] in ("yes", "no")
+    assert choice["finish_reason"] == "stop"
+    if logprobs:
+        assert all(-1e3 < one["logprob"] <= 0 for one in choice["logprobs"]["content"])
 
 
 # Below HTTP

@@ -3,6 +3,8 @@ text change nothing that an answer says."""
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -14,6 +16,10 @@ from .asking import CONSTRAINTS, Alone, Question, ask_all, opened
 
 ROOTS = ("the name of abc, the name", "the name of abc, x-x-x-x- and a long way to go --é--é--", "x")
 OWN = st.text(st.sampled_from("abcx-é漢,"), min_size=1, max_size=12)
+EDITS: tuple[dict[str, Any], ...] = (
+    {}, {}, {"frequency_penalty": 0.6, "logit_bias": ((97, 2.0), (120, -1.0))},
+    {"presence_penalty": 1.1, "repetition_penalty": 1.3}, {"frequency_penalty": -0.3, "repetition_penalty": 0.8},
+)
 STOPS = st.lists(st.sampled_from(["x-", "ab", "abc", "é", "c,", ":::", "漢b", "a"]), max_size=3).map(tuple)
 
 
@@ -29,7 +35,7 @@ def questions(draw: st.DrawFn) -> Question:
     spec = GenerateSpec(
         max_tokens=need + draw(st.integers(0, 30)), temperature=draw(st.sampled_from([0.0, 0.7, 1.0, 5.0])),
         seed=draw(st.integers(0, 3)), stop=draw(STOPS) if constraint is None else (),
-        logprobs=draw(st.none() | st.integers(0, 3)), constraint=constraint,
+        logprobs=draw(st.none() | st.integers(0, 3)), constraint=constraint, **draw(st.sampled_from(EDITS)),
     )
     more = draw(st.just("") | st.just(" c, more"))
     return Question((draw(st.sampled_from(ROOTS)), draw(OWN)), spec, more)

@@ -226,7 +226,8 @@ LARGEST = (1 << 63) - 1
 EXTREME = (
     {"temperature": 5e-324}, {"temperature": 1e-40}, {"temperature": 1e38}, {"temperature": 1.7e308}, {"top_p": 5e-324},
     {"min_p": 1.0}, {"min_p": 5e-324}, {"top_k": 1}, {"top_k": LARGEST}, {"seed": LARGEST}, {"seed": -LARGEST - 1},
-    {"temperature": 1e-40, "top_k": 2, "top_p": 5e-324, "min_p": 1.0},
+    {"temperature": 1e-40, "top_k": 2, "top_p": 5e-324, "min_p": 1.0}, {"repetition_penalty": 5e-324},
+    {"repetition_penalty": 100.0}, {"frequency_penalty": 2.0, "presence_penalty": -2.0},
 )
 
 

@@ -23,6 +23,7 @@ from espalier.runtime.pages import PageState
 from espalier.runtime.plan import Pick
 from espalier.runtime.scripted_executor import Model, ScriptedExecutor, counting_model, draw, log_softmax
 from tests.fakes import ManualClock
+from tests.runtime.edited import edited
 from tests.runtime.set_grammar import SetMatcher, set_constraints
 
 VOCABULARY = 12
@@ -134,7 +135,7 @@ def expected_answer(prompt: Sequence[int], max_tokens: int, sampling: Sampling, 
             mask=matcher.row(max_tokens - len(said)) if matcher else 0,
         )
         rows = matcher._grammar.rows.array if matcher else None
-        token = draw(model((*prompt, *said)), pick, rows).token
+        token = draw(edited(model((*prompt, *said)), sampling, prompt, said), pick, rows).token
         if token == END and (matcher is not None or not sampling.ignore_end):
             return said, "stop"
         said.append(token)

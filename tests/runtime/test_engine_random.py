@@ -7,6 +7,7 @@ not hold what it should, and every step is audited.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import Any
 
 import pytest
 from hypothesis import settings
@@ -48,6 +49,10 @@ GRAMMARS = [
     [[5], [5, 5], [5, 5, 5, 5, 5, 5, 5, 5, 5, 5]],
     [[8, 8, 8, 8, 8, 8, 8]],
     [[1, 2], [3, 4, 5, 6, 7, 8, 9], [3, 4, 5, 9]],
+]
+EDITS: list[dict[str, Any]] = [
+    {}, {"frequency_penalty": 1.0}, {"presence_penalty": -0.8, "logit_bias": ((5, 3.0),)},
+    {"repetition_penalty": 1.5, "presence_penalty": 0.3},
 ]
 
 
@@ -119,11 +124,12 @@ class EngineMachine(RuleBasedStateMachine):
         self.bench.send(command)
 
     @rule(lease=leases, text=TEXTS, max_tokens=st.integers(1, 12), seed=st.integers(0, 3), greedy=st.booleans(),
-          ignore_end=st.booleans(), grammar=st.none() | st.integers(0, len(GRAMMARS) - 1))
+          ignore_end=st.booleans(), grammar=st.none() | st.integers(0, len(GRAMMARS) - 1),
+          edits=st.sampled_from(EDITS))
     def generate(self, lease: Lease, text: list[int], max_tokens: int, seed: int, greedy: bool, ignore_end: bool,
-                 grammar: int | None) -> None:
+                 grammar: int | None, edits: dict[str, Any]) -> None:
         if lease.open and self.sync(lease):
-            sampling = Sampling(temperature=0.0 if greedy else 1.0, seed=seed, ignore_end=ignore_end)
+            sampling = Sampling(temperature=0.0 if greedy else 1.0, seed=seed, ignore_end=ignore_end, **edits)
             request = self.fresh()
             self.ask(lease, Generate(request, lease.id, tuple(text), max_tokens, sampling, grammar))
             lease.request = request

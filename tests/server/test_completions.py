@@ -171,7 +171,9 @@ WRONG = [
     ({"logprobs": True}, "logprobs", "invalid_value"), ({"suffix": "z"}, "suffix", "invalid_value"),
     ({"best_of": 2}, "best_of", "invalid_value"), ({"best_of": 1, "n": 2}, "best_of", "invalid_value"),
     ({"messages": []}, "messages", "unknown_parameter"), ({"echo": 1}, "echo", "invalid_value"),
-    ({"presence_penalty": 1}, "presence_penalty", "invalid_value"),
+    ({"presence_penalty": 3}, "presence_penalty", "invalid_value"),
+    ({"logit_bias": {"99999": 1}}, "logit_bias", "invalid_value"),
+    ({"logit_bias": {"9": -101}}, "logit_bias[9]", "invalid_value"),
     ({"stream_options": {}}, "stream_options", "invalid_value"),
     ({"response_format": {"type": "regex", "regex": "("}}, "response_format.regex", "invalid_constraint"),
     ({"response_format": {"type": "json_object"}, "stop": "x"}, "stop", "invalid_value"),
@@ -198,7 +200,8 @@ def test_a_missing_prompt_and_an_unknown_model_are_told(server: LiveServer) -> N
 
 def test_what_changes_nothing_is_accepted(server: LiveServer, runtime: FakeRuntime) -> None:
     inert = {"n": 1, "best_of": 1, "echo": False, "logprobs": None, "suffix": None, "frequency_penalty": 0,
-             "presence_penalty": 0, "logit_bias": {}, "user": "u", "top_k": 0, "stream": False, "stop": None}
+             "presence_penalty": 0, "logit_bias": {}, "repetition_penalty": 1, "user": "u", "top_k": 0, "stream": False,
+             "stop": None}
     for body in ({}, inert):
         assert server.complete({"model": MODEL, "prompt": "hi", **body}).status_code == 200
     assert repr(runtime.asked[0].spec) == repr(runtime.asked[1].spec)

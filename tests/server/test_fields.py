@@ -14,7 +14,8 @@ from .scripted import scripted_server
 from .test_chat import ask
 
 WITHOUT_EFFECT = {
-    "n": 1, "frequency_penalty": 0, "presence_penalty": 0.0, "logit_bias": {}, "logprobs": False, "top_logprobs": 0,
+    "n": 1, "frequency_penalty": 0, "presence_penalty": 0.0, "repetition_penalty": 1, "logit_bias": {},
+    "logprobs": False, "top_logprobs": 0,
     "tools": [], "tool_choice": "none", "parallel_tool_calls": False, "store": False, "service_tier": "default",
     "modalities": ["text"], "verbosity": "medium", "metadata": {"job": "7"}, "prompt_cache_key": "k",
     "safety_identifier": "s", "user": "u", "ignore_eos": False, "top_k": 0, "min_p": 0, "audio": None,
@@ -34,6 +35,43 @@ def test_our_own_fields_arrive_at_the_session(client: openai.OpenAI, runtime: Fa
     ask(client, extra_body={"top_k": 5, "min_p": 0.25, "ignore_eos": True})
     spec = runtime.asked[0].spec
     assert (spec.top_k, spec.min_p, spec.ignore_end) == (5, 0.25, True)
+
+
+def test_penalties_and_biases_arrive_at_the_session(client: openai.OpenAI, runtime: FakeRuntime) -> None:
+    ask(client, frequency_penalty=-2, presence_penalty=1.5, logit_bias={"7": -100, "9": 0.5},
+        extra_body={"repetition_penalty": 1.25})
+    spec = runtime.asked[0].spec
+    assert (spec.frequency_penalty, spec.presence_penalty, spec.repetition_penalty) == (-2, 1.5, 1.25)
+    assert spec.logit_bias == ((7, -100), (9, 0.5))
+
+
+def test_edits_change_the_answer_of_a_chat_and_not_its_log_probabilities(enforcing: openai.OpenAI) -> None:
+    """The model says h e l l o, each 20 above all else; ids of letters are their bytes."""
+    def said(**options: object) -> openai.types.chat.chat_completion.Choice:
+        reply = enforcing.chat.completions.create(  # type: ignore[call-overload]
+            model="scripted", messages=[{"role": "user", "content": "hi"}], temperature=0, max_tokens=5, **options)
+        return reply.choices[0]
+
+    plain = said(logprobs=True)
+    assert plain.message.content == "hello"
+    assert said(logit_bias={"120": 20}, presence_penalty=0.5).message.content == "xello"
+    biased = said(logit_bias={"120": 30}, logprobs=True)
+    assert (biased.message.content, biased.finish_reason) == ("xxxxx", "length")
+    assert biased.logprobs is not None
+    assert plain.logprobs is not None
+    first = plain.logprobs.content[0].logprob  # type: ignore[index]
+    assert biased.logprobs.content[0].logprob == pytest.approx(first - 20, abs=1e-6)  # type: ignore[index]
+    assert said(logit_bias={"120": 21.1}, frequency_penalty=1).message.content == "xxllo"
+
+
+def test_edits_change_a_text_completion_and_each_choice_counts_its_own(enforcing: openai.OpenAI) -> None:
+    """The model ends at once; 23.5 above that, less 1 a time, is the biased letter twice."""
+    asked = {"model": "scripted", "prompt": ["ab", "cd"], "temperature": 0, "max_tokens": 8}
+    reply = enforcing.completions.create(**asked, n=2, logit_bias={"120": 22.5}, frequency_penalty=1)  # type: ignore
+    assert [choice.text for choice in reply.choices] == ["xxx"] * 4
+    again = enforcing.completions.create(
+        **asked, logit_bias={"120": 20.5, "98": 20.4}, extra_body={"repetition_penalty": 1.5})  # type: ignore
+    assert [choice.text for choice in again.choices] == ["x", "xb"]
 
 
 @pytest.fixture(scope="module")
