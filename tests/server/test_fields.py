@@ -46,7 +46,8 @@ def test_penalties_and_biases_arrive_at_the_session(client: openai.OpenAI, runti
 
 
 def test_edits_change_the_answer_of_a_chat_and_not_its_log_probabilities(enforcing: openai.OpenAI) -> None:
-    """The model says h e l l o, each 20 above all else; ids of letters are their bytes."""
+    """The model says h e l l o, each 20 above all else; ids of letters are their bytes; of equals the lower wins."""
+
     def said(**options: object) -> openai.types.chat.chat_completion.Choice:
         reply = enforcing.chat.completions.create(  # type: ignore[call-overload]
             model="scripted", messages=[{"role": "user", "content": "hi"}], temperature=0, max_tokens=5, **options)
@@ -54,18 +55,18 @@ def test_edits_change_the_answer_of_a_chat_and_not_its_log_probabilities(enforci
 
     plain = said(logprobs=True)
     assert plain.message.content == "hello"
-    assert said(logit_bias={"120": 20}, presence_penalty=0.5).message.content == "xello"
+    assert said(logit_bias={"120": 20}, presence_penalty=0.5).message.content == "helxo"
     biased = said(logit_bias={"120": 30}, logprobs=True)
     assert (biased.message.content, biased.finish_reason) == ("xxxxx", "length")
     assert biased.logprobs is not None
     assert plain.logprobs is not None
     first = plain.logprobs.content[0].logprob  # type: ignore[index]
     assert biased.logprobs.content[0].logprob == pytest.approx(first - 20, abs=1e-6)  # type: ignore[index]
-    assert said(logit_bias={"120": 21.1}, frequency_penalty=1).message.content == "xxllo"
+    assert said(logit_bias={"120": 21.1}, frequency_penalty=1).message.content == "xxlxo"
 
 
 def test_edits_change_a_text_completion_and_each_choice_counts_its_own(enforcing: openai.OpenAI) -> None:
-    """The model ends at once; 23.5 above that, less 1 a time, is the biased letter twice."""
+    """The model ends at once, its end 20 above all else: x is above that three times, less 1 a time."""
     asked = {"model": "scripted", "prompt": ["ab", "cd"], "temperature": 0, "max_tokens": 8}
     reply = enforcing.completions.create(**asked, n=2, logit_bias={"120": 22.5}, frequency_penalty=1)  # type: ignore
     assert [choice.text for choice in reply.choices] == ["xxx"] * 4
