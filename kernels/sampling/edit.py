@@ -10,6 +10,7 @@ A token outside the vocabulary changes nothing. Infinite logits stay so, and NaN
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -106,12 +107,14 @@ def edit(logits: Tensor, row: Tensor, edits: Edits, *, error: Tensor | None = No
 def on_host(logits: Tensor, row: Tensor, edits: Edits) -> Tensor:
     """The same on the CPU, without a check."""
     edited = logits[row.long()].float()
-    draw = torch.repeat_interleave(edits.begin.diff().long())
-    inside = (edits.token >= 0) & (edits.token < logits.shape[1])
-    draw, token, count = draw[inside], edits.token[inside].long(), edits.count[inside]
-    again, x = edits.repetition[draw], edited[draw, token] + edits.bias[inside]
-    x = torch.where((count > 0) | (edits.seen[inside] != 0), torch.where(x > 0, x / again, x * again), x)
-    edited[draw, token] = x - edits.frequency[draw] * count - edits.presence[draw] * (count > 0)
+    for i, (begin, end) in enumerate(pairwise(edits.begin.tolist())):
+        token, bias, count, seen = (x[begin:end] for x in (edits.token, edits.bias, edits.count, edits.seen))
+        inside = (token >= 0) & (token < logits.shape[1])
+        if not inside.all():
+            token, bias, count, seen = (x[inside] for x in (token, bias, count, seen))
+        again, x = edits.repetition[i], edited[i].index_select(0, token) + bias
+        x = torch.where((count > 0) | (seen != 0), torch.where(x > 0, x / again, x * again), x)
+        edited[i, token] = x - edits.frequency[i] * count - edits.presence[i] * (count > 0)
     return edited
 
 

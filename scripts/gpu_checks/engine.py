@@ -8,6 +8,7 @@ from collections.abc import Callable, Sequence
 import numpy as np
 import numpy.typing as npt
 import torch
+from msgspec import structs
 
 from espalier.kernels.linear import Groups
 from espalier.kernels.registry import kernels
@@ -51,7 +52,8 @@ def executor(device: Device, dtype: str, exact: bool) -> Executor:
 
 def answers(one: Executor, prompts: Sequence[tuple[int, ...]], *, at_once: bool, step_tokens: int = 512,
             pages: int = PAGES, first: int = 1, forced: bool = True) -> list[Answer]:
-    """Every other prompt under a constraint; seeds by the place in the list, which begins at `first`."""
+    """Every other prompt under a constraint, every third with penalties and a bias; seeds by the place in the list,
+    which begins at `first`."""
     bench = Bench(executor=one, vocabulary_size=SHAPE.vocab, page=16, pages=pages, step_tokens=step_tokens, max_rows=16)
     bench.send(Define(1, encode_texts(TEXTS)))
     places = range(first, first + len(prompts))
@@ -60,6 +62,8 @@ def answers(one: Executor, prompts: Sequence[tuple[int, ...]], *, at_once: bool,
         # With log-probabilities nothing is forced; the tokens are the same.
         sampling = Sampling(temperature=0.7 * (place % 3), seed=place, ignore_end=True,
                             logprobs=None if forced else 3)
+        if place % 3 == 1:
+            sampling = structs.replace(sampling, frequency_penalty=0.4, repetition_penalty=1.2, logit_bias=((7, 2.0),))
         bench.send(Generate(1000 + place, place, prompt, 40 if place % 2 else BUDGET, sampling,
                             1 if place % 2 else None))
         if not at_once:

@@ -191,6 +191,11 @@ def test_a_wrong_field_is_named_by_its_path(
     assert (error["param"], error["code"]) == (param, code)
 
 
+def test_a_bias_of_no_token_is_refused_before_a_stream_begins(scripted: tuple[LiveServer, Runtime]) -> None:
+    reply = scripted[0].complete({"model": "scripted", "prompt": "ab", "logit_bias": {"9999": 1}, "stream": True})
+    assert (reply.status_code, reply.json()["error"]["param"]) == (400, "logit_bias")
+
+
 def test_a_missing_prompt_and_an_unknown_model_are_told(server: LiveServer) -> None:
     error = assert_shape(server.complete({"model": MODEL}))
     assert (error["param"], error["code"]) == ("prompt", "missing_required_parameter")
