@@ -28,12 +28,13 @@ from .context import (
     told_of,
 )
 from .jit import entry, inner
-from .walk import ARENA_FULL, CROWDED, arrange, settle, within_list
+from .settled import arrange, settle, within_list
+from .walk import ARENA_FULL, CROWDED
 
 # columns of spans: which rows of `met` are the threads of a configuration, and what arena.TEXT is there
 BEGIN, END, ANSWER = 0, 1, 2
 # slots of `told`: how many configurations and threads are kept, the most threads that one may have; of the one
-# accepted last its threads, what they hold (walk.settle), U, and arena.TEXT
+# accepted last its threads, what they hold (settled.settle), U, and arena.TEXT
 FOUND, KEPT, MOST, THREADS, USED, DISTANCE, SAID = 0, 1, 2, 3, 4, 5, 6
 SETS_FULL, TOO_MANY = -3, -4  # kinds of trouble beside those of walk.py
 

@@ -19,11 +19,13 @@ from .gaps import GAP
 from .looking import ENDS, USED, keep, look, without
 from .masking import NO_LIMIT, strike
 from .rows import Row
+from .settled import settle
 from .space import Space
 from .suspects import Suspects
 from .tables import FAR, Tables
+from .upcoming import next_bytes, only_text
 from .vocabulary import Vocabulary
-from .walk import ARENA_FULL, CROSSED, MARKED, distance, next_bytes, only_text, settle
+from .walk import ARENA_FULL, CROSSED, MARKED, distance
 from .walker import UNMARKED, Walker
 
 _NO_TOKENS = np.zeros(0, np.int32)

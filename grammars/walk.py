@@ -20,7 +20,6 @@ from .arena import (
     SPELLED,
     STATUS,
     TEXT,
-    USED,
     WITHIN,
     intern_node,
     intern_pair,
@@ -89,7 +88,7 @@ REPORT = 5
 CROWDED, ARENA_FULL = -1, -2  # kinds of trouble, as entries tell them
 QUEUE = 512  # frames that one thread may enter or leave for one byte
 
-_i8, _u1 = types.int64, types.uint8[::1]
+_i8 = types.int64
 _FAR = FAR
 
 
@@ -356,105 +355,3 @@ def keep(context, low, high):  # type: ignore[no-untyped-def]
         for c in range(5):
             threads[at - low, c] = threads[at, c]
     return high - low
-
-
-@inner(_i8(CONTEXT_TYPE, _i8, _i8, _i8))
-def _follows(context, count, byte, before):  # type: ignore[no-untyped-def]
-    """Whether a byte can follow threads[:count]: 1 or 0, -1 in trouble. before: what was said of the byte before, which
-    holds for this one too where the grammar does not tell them apart, unless both are spelled into a key."""
-    classes, threads = classes_of(context), threads_of(context)
-    if byte > 0 and classes[byte] == classes[byte - 1]:
-        open = False
-        for k in range(count):
-            open = open or threads[k, OPEN] > 0
-        if not open:
-            return before
-    end = step(context, _i8(0), count, byte, _i8(1))
-    return _i8(-1 if end < 0 else 1 if end > count else 0)
-
-
-@entry(_i8(CONTEXT_TYPE, _i8, _u1))
-def next_bytes(context, count, found):  # type: ignore[no-untyped-def]
-    """found[b] = 1 for every byte that can follow threads[:count]; returns how many, -1 in trouble."""
-    total, follows = _i8(0), _i8(0)
-    for byte in range(256):
-        follows = _follows(context, count, _i8(byte), follows)
-        if follows < 0:
-            return _i8(-1)
-        found[byte] = follows
-        total += follows
-    return total
-
-
-@entry(_i8(CONTEXT_TYPE, _i8, _u1))
-def only_text(context, count, text):  # type: ignore[no-untyped-def]
-    """Writes the text that every continuation of threads[:count] shares; returns its length, -1 in trouble.
-
-    The threads are left behind that text; report[CROSSED] holds how many they are. Stops at text.size.
-    """
-    length = 0
-    while length < text.size and nearest(context, _i8(0), count, _i8(1)) > 0:
-        only, follows = -1, _i8(0)
-        for byte in range(256):
-            follows = _follows(context, count, _i8(byte), follows)
-            if follows < 0:
-                return _i8(-1)
-            if follows == 1 and only >= 0:
-                only = -2
-                break
-            if follows == 1:
-                only = byte
-        if only < 0:
-            break
-        end = step(context, _i8(0), count, _i8(only), _i8(1))
-        heed(context, count, end, _i8(only))
-        count = keep(context, count, end)
-        text[length] = only
-        length += 1
-    report_of(context)[CROSSED] = count
-    return _i8(length)
-
-
-@entry(_i8(CONTEXT_TYPE, _i8))
-def settle(context, count):  # type: ignore[no-untyped-def]
-    """Sets the origin of threads[:count] to their depth. Returns 1 when a frame of theirs holds free keys, 2 when one
-    holds items that others must not equal, else 0."""
-    states, rules, nodes, threads = states_of(context), rules_of(context), nodes_of(context), threads_of(context)
-    used = 0
-    for k in range(count):
-        node, state = threads[k, NODE], threads[k, STATE]
-        threads[k, ORIGIN] = nodes[node, DEPTH]
-        used = max(used, nodes[node, USED])
-        if states[state, KIND] >= DISTINCT and threads[k, REG] > rules[states[state, RULE], LOW]:
-            used = max(used, 2 if states[state, KIND] == UNLIKE else 1)
-    return _i8(used)
-
-
-@inner(types.boolean(CONTEXT_TYPE, _i8))
-def within_list(context, count):  # type: ignore[no-untyped-def]
-    """Whether one of threads[:count] is in a list of unlike items."""
-    states, nodes, threads, found = states_of(context), nodes_of(context), threads_of(context), False
-    for k in range(count):
-        found = found or nodes[threads[k, NODE], STATUS] & WITHIN != 0 or states[threads[k, STATE], KIND] == UNLIKE
-    return found
-
-
-@inner(types.boolean(CONTEXT_TYPE, _i8, _i8))
-def _before(context, a, b):  # type: ignore[no-untyped-def]
-    threads = threads_of(context)
-    for c in range(4):
-        if threads[a, c] != threads[b, c]:
-            return threads[a, c] < threads[b, c]
-    return False
-
-
-@inner(types.void(CONTEXT_TYPE, _i8))
-def arrange(context, count):  # type: ignore[no-untyped-def]
-    """Sorts threads[:count] by their columns, so that equal sets are equal arrays."""
-    threads = threads_of(context)
-    for k in range(1, count):
-        at = k
-        while at > 0 and _before(context, at, at - 1):
-            for c in range(5):
-                threads[at, c], threads[at - 1, c] = threads[at - 1, c], threads[at, c]
-            at -= 1
