@@ -9,15 +9,13 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from .body_rows import distribute, join, survey
+from .body_groups import Listing, grouped, in_order
+from .body_rows import join, survey
 from .body_steps import UNKNOWN, alphabet_of, byte_groups, gathered
 from .body_tails import tails_of
 from .body_walk import (
     ALONE,
     AT,
-    BEGIN,
-    BIG,
-    FINISH,
     FROM,
     LIGHT,
     RETURNING,
@@ -43,7 +41,9 @@ _NOTHING = np.zeros(0, np.uint8)
 _NO_DIFFERENCE = (np.zeros(0, np.int32), np.zeros((0, 3), np.int32))  # cut, found
 _LARGE = 256  # nodes behind an exit from which on it is no part of a tail
 _LIKELY = np.frombuffer(PLAIN_BYTES, np.uint8).copy()
-_NEAR = 1 << 14  # tokens, and cuts, by which a state may differ from that body
+_LINE = 256  # states in a line, one for each further character, that are looked along
+_NEAR = 1 << 13  # tokens, and cuts, by which a state may differ from that body
+_EXITS = 1 << 14  # of a body, at most
 
 
 class BodyRows(NamedTuple):
@@ -94,7 +94,6 @@ class BodyStore:
         self.tokens = tokens
         self.words = words
         self.worth = worth
-        self.dense = dense
         self.first = np.zeros(256, np.int64)  # nodes below each first byte
         top = np.flatnonzero(trie.depth == 1)
         self.first[trie.byte[top]] = trie.size[top]
@@ -103,13 +102,12 @@ class BodyStore:
         self._lock = threading.Lock()
         self._rows: OrderedDict[bytes, BodyRows | None] = OrderedDict()
         self.longest = int(trie.depth.max(initial=0))
-        self.listed, self.lengths, self.before = _listed(trie)
-        self.every = np.zeros(words, np.uint32)
-        np.bitwise_or.at(self.every, self.listed >> 5, np.uint32(1) << (self.listed & 31).astype(np.uint32))
         context = Context(TRIE.end)
         context.put(TRIE, trie)
         self.groups = byte_groups()
-        self.nodes = gathered(context.address, trie, self.before, self.groups, self.longest)
+        tokens_in_order, ends, before = in_order(trie)
+        self.nodes, characters = gathered(context.address, trie, before, self.groups, self.longest)
+        self.listing = Listing(tokens_in_order, characters[ends], before, words, dense)
         self.room = _Room(self.longest, len(trie.byte), words)
 
     def get(self, code: bytes) -> tuple[bool, BodyRows | None]:
@@ -129,30 +127,16 @@ class BodyStore:
                 self._used -= len(key) + (old.size if old else 0)
 
 
-def _listed(trie: Trie) -> tuple[Any, Any, Any]:
-    """(all tokens in the order of the trie, how long they are, [nodes + 1] how many come before each node)."""
-    ends = np.flatnonzero(trie.token >= 0)
-    tokens, found = trie.token[ends], []
-    while len(tokens):
-        found.append((ends, tokens))
-        tokens = trie.twin[tokens]
-        ends, tokens = ends[tokens >= 0], tokens[tokens >= 0]
-    nodes, listed = (np.concatenate([pair[k] for pair in found] or [ends]) for k in range(2))
-    order = np.argsort(nodes, kind="stable")
-    before = np.zeros(len(trie.byte) + 1, np.int32)
-    np.cumsum(np.bincount(nodes, minlength=len(trie.byte)), out=before[1:])
-    return listed[order].astype(np.int32), trie.depth[nodes[order]], before
-
-
 class _Room:
     """Room for one search at a time, under its lock."""
 
     def __init__(self, longest: int, nodes: int, words: int) -> None:
         self.lock = threading.Lock()
         self.stack = np.zeros((longest + 2, 4), np.int32)
-        self.found = np.zeros((32 * words, 3), np.int32)
+        self.found = np.zeros((_NEAR, 3), np.int32)
+        self.ranges = np.zeros((32 * words, 4), np.int32)
         self.cuts = np.zeros((_NEAR, 2), np.int32)
-        self.exits = np.zeros((_NEAR, 4), np.int32)
+        self.exits = np.zeros((_EXITS, 4), np.int32)
         self.sizes = np.zeros(3, np.int64)
         self.votes = np.zeros((len(PLAIN_BYTES), 2), np.int32)
         self.tokens = np.zeros(_NEAR, np.int32)
@@ -285,23 +269,19 @@ class Bodies:
     def _make(self, after: Any, numbers: Any) -> BodyRows | None:
         store, room = self._store, self._store.room
         counts = self._tables.states[numbers[0], KIND] == COUNTER
-        places = np.zeros((len(numbers), store.longest + 2 if counts else 1), np.int32)
+        width = store.longest + 2 if counts else 1
         steps = np.full((len(numbers), len(self._alphabet)), UNKNOWN, np.int32)
-        loops = np.empty((len(numbers), 3), np.int64)
-        if survey(self._context, numbers, self._local, after, self._alphabet, store.nodes, store.lengths, room.stack,
-                  steps, loops, places, room.found, room.exits, room.sizes) < 0:
+        loops, line = np.empty((len(numbers), 4), np.int64), np.empty(min(len(numbers), _LINE), np.int32)
+        if survey(self._context, numbers, self._local, after, self._alphabet, store.nodes, room.stack, steps, loops,
+                  line, width, room.ranges, room.exits, room.sizes) < 0:
             return None
         exits = room.exits[: room.sizes[2]]
         large = store.trie.size[exits[:, AT]] > _LARGE
         direct, exits = exits[large], exits[~large]
         if store.trie.size[exits[:, AT]].sum() > len(store.trie.byte):
             return None
-        tails, ids, tries = tails_of(self._context, exits, store.trie, store.before, room.stack)
-        groups, small, big, main = _groups(places, store.dense, len(store.listed))
-        tokens, rows = np.zeros(small, np.int32), np.zeros((max(big, 1), store.words), np.uint32)
-        if main >= 0:
-            rows[groups[main, BIG]] = store.every
-        distribute(room.found[: room.sizes[0]], places, store.listed, store.lengths, groups, tokens, rows, main)
+        tails, ids, tries = tails_of(self._context, exits, store.trie, store.listing.before, room.stack)
+        groups, tokens, rows = grouped(store.listing, room.ranges[: room.sizes[0]], loops, len(numbers), width)
         full = np.zeros(store.words, np.uint32)
         join(rows, tokens, store.trie.twin, full)
         arrays = (groups, tokens, rows, full, tails, ids)
@@ -315,25 +295,8 @@ class Bodies:
         """The body of a state by its difference from that of a hub; None when they differ too much."""
         room = self._store.room
         total = int(differ(self._context, room.context.address, state, hub, base.exits))
-        found, _, left = room.sizes.tolist()
-        if total < 0 or found > _NEAR:
+        if total < 0:
             return None
+        found, _, left = room.sizes.tolist()
         return Body(base.rows, base.numbers, room.tokens[:total].copy(), room.found[:found].copy(),
                     room.exits[:left].copy())
-
-
-def _groups(places: Any, dense: int, total: int) -> tuple[Any, int, int, int]:
-    """(groups, tokens in lists, rows, the group of more than half of all tokens or -1) for places with so many tokens
-    each, which become the numbers of their groups."""
-    used = np.flatnonzero(places)
-    amount = places.reshape(-1)[used]
-    groups = np.zeros((len(used), 5), np.int32)
-    groups[:, 0], groups[:, 1] = used // places.shape[1], used % places.shape[1]
-    big = amount >= dense
-    groups[:, BIG] = np.where(big, np.cumsum(big) - 1, -1)
-    small = np.where(big, 0, amount)
-    groups[:, BEGIN] = groups[:, FINISH] = np.cumsum(small) - small
-    places.reshape(-1)[used] = np.arange(len(used))
-    most = int(amount.argmax()) if len(amount) else 0
-    main = most if len(amount) and 2 * amount[most] > total and big[most] else -1
-    return groups, int(small.sum()), int(big.sum()), main

@@ -2,9 +2,10 @@
 
 A step by the tables of a grammar is a dozen looks into memory, and the walk of a body takes a hundred thousand. Bytes
 are taken together in groups, 64 at most, so that one word says which of them occur below a node of the vocabulary, and
-another on which of them a state loops: where these are all, a subtree needs no steps. Above ASCII the groups are not of
-bytes: there are the white space of ECMA-262 and other characters that are whole, behind which a string's state is again
-where it was, and whatever else.
+another on which of them a state loops, or leads to the next of a line (one for each character that may follow, or that
+counts it): where these are all, a subtree needs no steps. Above ASCII the groups are not of bytes: there are the white
+space of ECMA-262 and other characters that are whole, behind which a string's state is that of any other character, and
+whatever else.
 """
 
 from __future__ import annotations
@@ -46,7 +47,9 @@ _OTHERS = _ranges("c2 80-9f", "c2 a1-bf", "c3-df 80-bf", "e0 a0-bf 80-bf", "e1 8
 
 UNKNOWN = -3  # a step not looked at yet; others: DEAD, LEAVES, or 4 * target (local) + BORDER + 1 where it counts
 BORDER = 2  # the body ends at the target
-FREE, COUNTED, NEVER = 0, 1, 2  # columns of loops: groups that lead back, that do and count, that lead nowhere
+# columns of loops: groups that lead back; that lead along, each character to NEXT and so on; that lead nowhere; and
+# 2 * the state to which most characters lead (local) + 1 where each counts, -1 for none
+FREE, ALONG, NEVER, NEXT = 0, 1, 2, 3
 # columns of nodes: the groups below a node, as bits, if a character ends there; the nodes of its subtree, its depth and
 # its byte; how many tokens come before it
 BELOW, SPAN, PLACE = 0, 1, 2
@@ -77,6 +80,12 @@ def missing(byte):  # type: ignore[no-untyped-def]
 
 
 @inner(_i8(_i8))
+def begins(byte):  # type: ignore[no-untyped-def]
+    """1 for a byte with which a character may begin."""
+    return _i8(0 if byte & 0xC0 == 0x80 else 1)
+
+
+@inner(_i8(_i8))
 def barred(byte):  # type: ignore[no-untyped-def]
     """Which second bytes cannot follow a first one, of 80-8F (1), 90-9F (2) and A0-BF (4)."""
     if byte == 0xE0:
@@ -101,15 +110,18 @@ def _is_white(path, d):  # type: ignore[no-untyped-def]
     return False
 
 
-@entry(types.void(CONTEXT_TYPE, _u1, _i4, _i88, _u1, _i88))
-def gather_nodes(context, groups, before, waiting, path, nodes):  # type: ignore[no-untyped-def]
+@entry(types.void(CONTEXT_TYPE, _u1, _i4, _i88, _u1, _i88, _i4))
+def gather_nodes(context, groups, before, waiting, path, nodes, characters):  # type: ignore[no-untyped-def]
     """Fills nodes (columns as above) for the context's trie. before: how many tokens come before each node; waiting:
-    zeros [depth of the trie + 2, 5]; path: as many bytes."""
+    zeros [depth of the trie + 2, 5]; path: as many bytes; characters: [nodes] filled with how many begin up to each."""
     byte, depth, size, token = byte_of(context), depth_of(context), size_of(context), token_of(context)
     for i in range(byte.size):
         path[depth[i] - 1] = byte[i]
+        waiting[depth[i], 0] = waiting[depth[i] - 1, 0] + begins(_i8(byte[i])) if depth[i] > 1 else begins(_i8(byte[i]))
+        characters[i] = waiting[depth[i], 0]
         nodes[i, BELOW] = _SPACES if byte[i] >= 0x80 and _is_white(path, _i8(depth[i])) else _WHOLE
     nodes[byte.size, PLACE] = before[byte.size]
+    waiting[:, 0] = 0
     for k in range(byte.size):
         i = byte.size - 1 - k
         own, above, b = waiting[depth[i] + 1], waiting[depth[i]], _i8(byte[i])
@@ -138,37 +150,64 @@ def gather_nodes(context, groups, before, waiting, path, nodes):  # type: ignore
 
 @inner(_i8(CONTEXT_TYPE, _i8, _i8, _i8))
 def _alike(context, state, low, high):  # type: ignore[no-untyped-def]
-    """The state to which all bytes from low to high lead inside a body, without a count; -1 when there is none."""
+    """What all bytes from low to high do inside a body, as `inside` says; negative when they are not alike."""
     classes, to = classes_of(context), inside(context, state, low)
     for byte in range(low + 1, high + 1):
         if classes[byte] != classes[byte - 1] and inside(context, state, _i8(byte)) != to:
             return _i8(-1)
-    return to >> 1 if to >= 0 and to & 1 == 0 else _i8(-1)
+    return to
 
 
-@inner(types.boolean(CONTEXT_TYPE, _i8, types.Array(types.uint8, 3, "C", readonly=True)))
-def _come_back(context, state, ranges):  # type: ignore[no-untyped-def]
-    """Whether all of these characters lead from a state back to it, inside a body and without a count."""
+@inner(types.boolean(CONTEXT_TYPE, _i8, _i8, _i8, types.Array(types.uint8, 3, "C", readonly=True)))
+def _lead(context, state, target, counts, ranges):  # type: ignore[no-untyped-def]
+    """Whether all of these characters lead from a state to the target, inside a body and with so many counts."""
     for k in range(ranges.shape[0]):
-        at, b = state, 0
+        at, b, counted = state, 0, 0
         while b < 4 and ranges[k, b, 0] > 0:
             if b > 0 and borders(context, at, _i8(0)):
                 return False
-            at = _alike(context, at, _i8(ranges[k, b, 0]), _i8(ranges[k, b, 1]))
-            if at < 0:
+            to = _alike(context, at, _i8(ranges[k, b, 0]), _i8(ranges[k, b, 1]))
+            if to < 0:
                 return False
+            at = to >> 1
+            counted += to & 1
             b += 1
-        if at != state:
+        if at != target or counted != counts:
             return False
     return True
 
 
-@inner(types.void(CONTEXT_TYPE, _i8, _i4, _i4, _u1, _i88, _i44, _i88))
-def learn(context, number, numbers, local, after, alphabet, steps, loops):  # type: ignore[no-untyped-def]
-    """Fills the steps and loops of state numbers[number]. after: as for survey; alphabet: as made by `alphabet_of`."""
+@inner(_i8(_i8))
+def _count(bits):  # type: ignore[no-untyped-def]
+    count = 0
+    while bits != 0:
+        bits &= bits - 1
+        count += 1
+    return _i8(count)
+
+
+@inner(_i8(_i44, _i88, _i8))
+def _most(steps, alphabet, number):  # type: ignore[no-untyped-def]
+    """The step of this state that leads on inside the body by more groups than all others together; some step when
+    there is no such one, -1 for none."""
+    most, lead = _i8(-1), 0
+    for c in range(alphabet.shape[0]):
+        step, count = _i8(steps[number, c]), _count(alphabet[c, BITS] & ~_RAGGED)
+        if step < 0 or step & BORDER != 0:
+            continue
+        lead += count if step == most else -count
+        if lead < 0:
+            most, lead = step, -lead
+    return most
+
+
+@inner(types.void(CONTEXT_TYPE, _i8, _i8, _i4, _i4, _u1, _i88, _i44, _i88))
+def learn(context, number, leading, numbers, local, after, alphabet, steps, loops):  # type: ignore[no-untyped-def]
+    """Fills the steps and loops of state numbers[number]. leading: groups that lead to it in a line, which ends here
+    when most of them lead nowhere, 0 for none. after: as for survey; alphabet: as made by `alphabet_of`."""
     returning, state = _i8(min(after.size, 1)), _i8(numbers[number])
     may_return = returning == 1 and states_of(context)[state, FINAL] == 1
-    free = counted = never = _i8(-1)
+    never = along = free = _i8(-1)
     for c in range(alphabet.shape[0]):
         byte = alphabet[c, BYTE]
         step = inside(context, state, byte)
@@ -177,21 +216,49 @@ def learn(context, number, numbers, local, after, alphabet, steps, loops):  # ty
             border = BORDER if borders(context, target, returning) else 0
             step = _i8(4 * (local[target] - 1) + border + (step & 1))
         steps[number, c] = step
-        others, left = ~alphabet[c, BITS], may_return and after[byte] == 1
-        free &= _i8(-1) if step == 4 * number and not left else others
-        counted &= _i8(-1) if step == 4 * number + 1 and not left else others
-        never &= _i8(-1) if step == DEAD and not left else others
+        never &= _i8(-1) if step == DEAD and not (may_return and after[byte] == 1) else ~alphabet[c, BITS]
+    most = _most(steps, alphabet, number)
+    for c in range(alphabet.shape[0]):
+        left, others = may_return and after[alphabet[c, BYTE]] == 1, ~alphabet[c, BITS]
+        along &= _i8(-1) if steps[number, c] == most and not left else others
+        free &= _i8(-1) if steps[number, c] == 4 * number and not left else others
     ragged = never & _RAGGED == 0
     if ragged:
         never &= ~(_WHOLE | _SPACES)
     for byte in range(0x80, 256):
         ragged = ragged and not (may_return and after[byte] == 1)
-    if not ragged or not _come_back(context, state, _OTHERS):
-        free &= ~(_WHOLE | _SPACES)
-    elif not _come_back(context, state, _WHITE):
-        free &= ~_SPACES
-    loops[number, FREE], loops[number, NEVER] = free & ~_RAGGED, never
-    loops[number, COUNTED] = counted & ~(_WHOLE | _SPACES | _RAGGED)
+    if most >= 0 and _count(leading & never) > _count(leading & along):
+        most = _i8(-1)
+    target, counts = _i8(numbers[max(_i8(0), most >> 2)]), most & 1
+    if not ragged or most < 0 or not _lead(context, state, target, counts, _OTHERS):
+        along &= ~(_WHOLE | _SPACES)
+    elif not _lead(context, state, target, counts, _WHITE):
+        along &= ~_SPACES
+    along = along & ~_RAGGED if most >= 0 else never
+    free = along if most == 4 * number else free & ~(_WHOLE | _SPACES | _RAGGED)
+    loops[number, FREE], loops[number, ALONG], loops[number, NEVER] = free, along, never
+    loops[number, NEXT] = 2 * (most >> 2) + (most & 1) if most >= 0 else -1
+
+
+@inner(types.void(CONTEXT_TYPE, _i8, _i4, _i4, _u1, _i88, _i44, _i88, _i4))
+def meet(context, number, numbers, local, after, alphabet, steps, loops, line):  # type: ignore[no-untyped-def]
+    """Fills the steps and loops of state numbers[number], and of those in a line to which it leads. line: room."""
+    at, count, along, leading = number, 0, _i8(0), _i8(0)
+    while count < line.size and steps[at, 0] == UNKNOWN:
+        learn(context, at, leading, numbers, local, after, alphabet, steps, loops)
+        line[count], leading = at, loops[at, ALONG]
+        count += 1
+        if loops[at, NEXT] < 0 or loops[at, NEXT] >> 1 == at:
+            along = _i8(-1)
+            break
+        at = loops[at, NEXT] >> 1
+    if along == 0 and steps[at, 0] != UNKNOWN:
+        along = loops[at, ALONG]
+        for k in range(count):
+            along = _i8(0) if line[k] == at else along  # a circle
+    for k in range(count):
+        along &= loops[line[count - 1 - k], ALONG]
+        loops[line[count - 1 - k], ALONG] = along
 
 
 def alphabet_of(classes: Bytes, count: int, groups: Bytes) -> Any:
@@ -202,9 +269,10 @@ def alphabet_of(classes: Bytes, count: int, groups: Bytes) -> Any:
     return found
 
 
-def gathered(context: int, trie: Trie, before: Any, groups: Bytes, longest: int) -> Any:
-    """int64 [nodes + 1, 3] of the trie that a context begins with; columns as named above."""
-    nodes = np.zeros((len(trie.byte) + 1, 3), np.int64)
+def gathered(context: int, trie: Trie, before: Any, groups: Bytes, longest: int) -> tuple[Any, Any]:
+    """(int64 [nodes + 1, 3], columns as named above; [nodes] characters up to each) of the trie that a context begins
+    with."""
+    nodes, characters = np.zeros((len(trie.byte) + 1, 3), np.int64), np.zeros(len(trie.byte), np.int32)
     gather_nodes(context, groups, before, np.zeros((longest + 2, 5), np.int64), np.zeros(longest + 2, np.uint8),
-                 nodes)
-    return nodes
+                 nodes, characters)
+    return nodes, characters

@@ -65,6 +65,7 @@ def test_masks_of_a_real_vocabulary_are_the_same_with_bodies_and_without(smollm2
     ("<think>([^<]|\\n){1,2000}</think>\\n(yes|no)", "<think>First I add.\nThen\u2026</think>\nyes"),
     ("([A-Z][a-z]{1,20} ){3,12}end\\.", "Alpha Beta Gamma end."),
     ("([a-z]{100,200}|[0-9 ]{20,90})[!?]", "ab" * 60 + "!"),
+    ("([^0-9]{14}[^a-z]{3}|\\w{9} )!?", "\u00e9 of many \u5b57 ch. 5!"),
 ])
 def test_masks_of_counted_classes_behind_calls_are_the_same_with_bodies_and_without(smollm2, pattern, text):
     grammar = compile_constraint(Regex(pattern))
@@ -76,6 +77,32 @@ def test_masks_of_counted_classes_behind_calls_are_the_same_with_bodies_and_with
         assert allowed(quick, one, near) == allowed(plain, other, near)
         one.accept(token)
         other.accept(token)
+
+
+_CLASSES = st.sampled_from(["[^a]", "[a-c\u00e9]", "[^\u2019c]", "[^\u3000]", "[^\\n]", "[^x]", "[\u0800\u2007b]"])
+_LINES = st.lists(st.tuples(_CLASSES, st.sampled_from(["", "?", "*", "{2}", "{1,3}", "{5}"])), min_size=1, max_size=4)
+_CHARACTERS = "abc\n\u00e9\u0800\u2007\u2019\u3000\u5b57"
+_BYTES_OF_TEXTS = {*_CHARACTERS.encode()}
+_TEXTS = st.text(_CHARACTERS, min_size=1, max_size=6)
+
+
+@given(_LINES, st.lists(_TEXTS, min_size=1, max_size=60), st.lists(_TEXTS, max_size=3), st.booleans())
+def test_masks_of_lines_of_characters_are_the_same_with_bodies_and_without(parts, words, text, split):
+    words = [first + word for first in ("", "b", "\u5b57") for word in words]
+    cuts = [word.encode()[:-1] for word in words if split and len(word.encode()) > 1]
+    tokens = sorted({*(word.encode() for word in words), *cuts, *(bytes([b]) for b in _BYTES_OF_TEXTS)})
+    vocabulary = Vocabulary(tokens, special=(), stop=(), encode=lambda text: [])
+    grammar = compile_constraint(Regex("".join(part + more for part, more in parts)))
+    quick, plain = bind(grammar, with_bodies(vocabulary, worth=1, dense=3)), bind(grammar, without_bodies(vocabulary))
+    one, other = quick.matcher(forcing=False), plain.matcher(forcing=False)
+    for byte in "".join(text).encode():
+        ids = allowed(quick, one)
+        assert ids == allowed(plain, other)
+        if tokens.index(bytes([byte])) not in ids:
+            break
+        one.accept(tokens.index(bytes([byte])))
+        other.accept(tokens.index(bytes([byte])))
+    assert allowed(quick, one) == allowed(plain, other)
 
 
 def test_two_grammars_share_what_their_strings_read():
