@@ -8,9 +8,10 @@ from typing import Any
 import numpy as np
 
 from .configuration import UNFORCED, Configuration, Explorer, Limits, Plan
+from .crossing import crossed
 from .distance import compile_tables
 from .effort import collector_paused
-from .errors import BudgetTooSmall, InvalidConstraint
+from .errors import BudgetTooSmall, InvalidConstraint, MissingByte
 from .explain import place
 from .finished import FAR_LOOKED, FRESH, GROWS, MARKED_HERE, Finished, Mask
 from .forcing import forced_tokens
@@ -20,6 +21,7 @@ from .item_prices import item_prices
 from .matcher import Matcher
 from .rows import MaskTable, Row
 from .tables import DISTINCT, MEMBERS, RULE, UNLIKE, WIDEST, Layout, Tables
+from .token_paths import regular
 from .vocabulary import Vocabulary
 
 _CONTEXT = 8  # ids before a forced text that its tokens may depend on
@@ -41,7 +43,7 @@ class CompiledGrammar:
         self._limits = Limits() if limits is None else limits
         with collector_paused():
             self._layout = Layout(grammar, self._limits.states, self._limits.distances, vocabulary.single)
-            self.tables = self._compile()
+            self.tables = self._compile_or_cross()
             self._unlike = bool((self._layout.flat.kinds == UNLIKE).any())
             prices = item_prices(self.tables, self._layout, vocabulary) if self._unlike else None
             if prices is not None and prices.any():
@@ -57,6 +59,19 @@ class CompiledGrammar:
         self._stops: Row | None = None
         self._explorer = self._explore()
         self.min_tokens = self._explorer.start.distance
+
+    def _compile_or_cross(self) -> Tables:
+        """Where nothing else closes, tables of a grammar whose rules tokens may cross; it takes this one's place."""
+        try:
+            return self._compile()
+        except MissingByte:
+            limits, found = self._limits, None
+            if not regular(self._layout, self.grammar.start):  # those are exact
+                found = crossed(self.grammar, self.vocabulary, limits.states, limits.distances)
+            if found is None:
+                raise
+            self.grammar, self._layout, tables = found
+            return tables
 
     def _compile(self, prices: Any = None) -> Tables:
         vocabulary = self.vocabulary

@@ -265,7 +265,7 @@ def compile_tables(grammar: Grammar, layout: Layout, single: Any, wide: Sequence
     held[[*set(b"".join(wide))]] = 1
     cost, arrays, order, solving = _fill(context, tables, grammar, layout, single, held, unlike)
     if cost >= FAR:
-        raise _cause(context, tables, grammar, layout, single)
+        raise _cause(grammar, layout, single)
     unlikes = bool((layout.flat.kinds == UNLIKE).any())
     if unlikes:
         order = _outside_items(layout.flat, order)
@@ -277,7 +277,7 @@ def compile_tables(grammar: Grammar, layout: Layout, single: Any, wide: Sequence
     elif wide and has_gaps(tables):
         bridge(tables, layout, single, wide)
     if wide and tables.distance[layout.bases[grammar.start]] >= GAP:
-        raise _cause(context, tables, grammar, layout, single)
+        raise _cause(grammar, layout, single)
     finish(context, tables, layout)
     if unlikes:
         mark_ample(context, tables)
@@ -299,15 +299,20 @@ def _outside_items(flat: Flat, order: Any) -> Any:
     return np.array([rule for rule in order.tolist() if rule not in inside], np.int32)
 
 
-def _cause(context: Context, tables: Tables, grammar: Grammar, layout: Layout,
-           single: Any) -> MissingByte | Unsatisfiable:
-    root = grammar.rules[grammar.start]
-    available, none = np.ones(256, np.uint8), np.zeros(256, np.uint8)
-    if _fill(context, tables, grammar, layout, available, none)[0] >= FAR:
+def _cause(grammar: Grammar, layout: Layout, single: Any) -> MissingByte | Unsatisfiable:
+    root, available = grammar.rules[grammar.start], np.ones(256, np.uint8)
+    if not _closes(grammar, layout, available):
         return Unsatisfiable(f"no finite text fits {root.name}", where=root.pointer)
     for byte in np.flatnonzero(single == 0).tolist():
         available[byte] = 0
-        if _fill(context, tables, grammar, layout, available, none)[0] >= FAR:
+        if not _closes(grammar, layout, available):
             break
     return MissingByte(f"every text of this constraint needs the byte 0x{byte:02X}, which no token is",
                        where=root.pointer, fix="Use a model whose vocabulary has that byte.")
+
+
+def _closes(grammar: Grammar, layout: Layout, available: Any) -> bool:
+    """Whether some text has none but these bytes."""
+    tables, context = build_tables(layout, available), Context()
+    context.put(TABLES, tables)
+    return _fill(context, tables, grammar, layout, available, np.zeros(256, np.uint8))[0] < FAR

@@ -5,7 +5,8 @@ lead over it, but none may end before it and hope for the next. A distance of GA
 middle of such a token. So masks treat GAP as a budget that no answer has.
 
 shortening.py finds the tokens along the shortest ways. Here the places that are left are looked at with all of these
-tokens, also where they cross into called rules; a token that ends in a rule further out is not found.
+tokens, also where they cross into called rules. Where nothing closes without tokens that end in a rule further out,
+crossing.py finds them.
 """
 
 from __future__ import annotations

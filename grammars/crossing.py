@@ -1,0 +1,193 @@
+"""Distances where tokens end in rules further out than they began: for vocabularies that lack bytes, when nothing else
+closes (gaps.py).
+
+The least number of tokens is a path through the rules' copies (exits.py) and the nodes of held_tokens.py: Knuth's
+generalisation of shortest paths, by places (state, column, node). It becomes one number a state, as the engine adds
+them up along a stack: a copy that ends inside a token has GAP less, and a landing inside one GAP more. So the sum is
+the path's tokens, and GAP more where the copy on top ends inside a token that has not begun.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from .assembly import build_tables
+from .columns import next_column
+from .context import TABLES, TRIE, Context
+from .exits import Copies, check_places, copied, exits_of, ways, with_calls
+from .finishing import finish
+from .flat import (
+    ACTION,
+    BYTE_HIGH,
+    BYTE_LOW,
+    CALL_ACTION,
+    CALL_TARGET,
+    CALLED,
+    COUNTER,
+    OWNER,
+    PLAIN,
+    SOURCE,
+    TARGET,
+)
+from .gaps import GAP
+from .held_tokens import HeldTokens
+from .ir import Grammar
+from .narrowed import narrowed
+from .tables import BASE, FAR, FINAL, KIND, LOW, NEXT, RULE, START, Layout, Tables
+from .vocabulary import Vocabulary
+
+_Place = tuple[int, int, int]  # state, column, node
+_WAYS = 16  # copies of rules at one place of a text; where they become more, only the nearest are kept
+_EVERY = 1 << 30  # counts that a way home may have
+
+
+class Crossed(NamedTuple):
+    grammar: Grammar
+    layout: Layout
+    tables: Tables
+
+
+def crossed(grammar: Grammar, vocabulary: Vocabulary, max_states: int, max_entries: int) -> Crossed | None:
+    """The grammar as copies of its rules that tokens may cross, and their tables. None when even so nothing closes.
+    Raises ConstraintTooLarge past a budget, and past the limits of Layout."""
+    tokens, plain = HeldTokens(vocabulary.single, vocabulary.wide), narrowed(grammar)
+    flat = Layout(plain, max_states, max_entries, vocabulary.single).flat
+    copies = copied(plain, exits_of(flat, plain.start, tokens))
+    found = _solved(copies, vocabulary, tokens, max_states, max_entries)
+    if found is None:
+        return None
+    if ways(copies.grammar) > _WAYS:
+        copies = with_calls(copies, found.best(copies.groups))
+        found = _solved(copies, vocabulary, tokens, max_states, max_entries) or found
+    context = Context()
+    context.put(TABLES, found.tables)
+    context.put(TRIE, vocabulary.trie)
+    finish(context, found.tables, found.layout)
+    return Crossed(copies.grammar, found.layout, found.tables)
+
+
+def _solved(copies: Copies, vocabulary: Vocabulary, tokens: HeldTokens, max_states: int,
+            max_entries: int) -> _Crossing | None:
+    layout = Layout(copies.grammar, max_states, max_entries, vocabulary.single)
+    layout.widen(dict.fromkeys(np.flatnonzero(layout.flat.kinds == COUNTER).tolist(), _EVERY))
+    found = _Crossing(copies, layout, build_tables(layout, vocabulary.single), tokens)
+    return found if found.fill() else None
+
+
+class _Crossing:
+    def __init__(self, copies: Copies, layout: Layout, tables: Tables, tokens: HeldTokens) -> None:
+        self.tables, self.layout, self._tokens, self._exits = tables, layout, tokens, copies.exits
+        offsets, flat = layout.offsets, layout.flat
+        self._label = {offsets[rule] + state: node for (rule, state), node in copies.landings.items()}
+        self._edges: dict[int, list[tuple[int, int, int, int]]] = {}
+        for row in flat.edges.tolist():
+            self._edges.setdefault(offsets[row[OWNER]] + row[SOURCE], []).append(
+                (row[BYTE_LOW], row[BYTE_HIGH], offsets[row[OWNER]] + row[TARGET], row[ACTION]))
+        self._calls: dict[int, list[tuple[int, int, int, int]]] = {}  # each with its number
+        for number, row in enumerate(flat.calls.tolist()):
+            self._calls.setdefault(offsets[row[OWNER]] + row[SOURCE], []).append(
+                (row[CALLED], offsets[row[OWNER]] + row[CALL_TARGET], row[CALL_ACTION], number))
+        self._places: dict[_Place, int] = {}
+        self._order: list[_Place] = []
+        # by place: (tokens, place) over a byte, (place of the callee, place behind it, its number) over a call
+        self._over: list[list[tuple[int, int]]] = []
+        self._through: list[list[tuple[int, int, int]]] = []
+        self._costs: list[int] = []
+
+    def fill(self) -> bool:
+        """Fills the distances; whether the start closes."""
+        self._place(int(self.tables.rules[0, START]), 0, 0)
+        for place in self._order:  # grows while it runs
+            check_places(len(self._order))
+            self._leave(*place)
+        self._costs = self._solve()
+        if self._costs[0] >= FAR:
+            return False
+        self._write(self._costs)
+        return True
+
+    def best(self, groups: tuple[int, ...]) -> set[int]:
+        """Numbers of the calls that lead on with the fewest tokens from some place, of each group."""
+        found: set[int] = set()
+        for through in self._through:
+            best: dict[int, tuple[int, int]] = {}
+            for begin, there, number in through:
+                cost = self._costs[begin] + self._costs[there]
+                if cost < FAR:
+                    best[groups[number]] = min(best.get(groups[number], (FAR, 0)), (cost, number))
+            found.update(number for _, number in best.values())
+        return found
+
+    def _place(self, state: int, column: int, node: int) -> int:
+        place = state, column, node
+        if place not in self._places:
+            self._places[place] = len(self._order)
+            self._order.append(place)
+        return self._places[place]
+
+    def _leave(self, state: int, column: int, node: int) -> None:
+        over, through = [], []
+        for low, high, target, action in self._edges.get(state, ()):
+            after = self._after(state, column, action)
+            for there, begun in self._tokens.steps(node, low, high) if after >= 0 else ():
+                over.append((begun, self._place(target, after, there)))
+        for callee, target, action, number in self._calls.get(state, ()):
+            after = self._after(state, column, action)
+            if after >= 0:
+                begin = self._place(int(self.tables.rules[callee, START]), 0, node)
+                through.append((begin, self._place(target, after, self._exits[callee]), number))
+        self._over.append(over)
+        self._through.append(through)
+
+    def _after(self, state: int, column: int, action: int) -> int:
+        row, kind = self.tables.rules[self.tables.states[state, RULE]], int(self.tables.states[state, KIND])
+        return int(next_column.py_func(kind, action, column, row, self._following(row)))
+
+    def _following(self, row: Any) -> Any:
+        return self.tables.next_required[row[NEXT]: row[NEXT] + row[LOW] + 1]
+
+    def _returns(self, state: int, column: int) -> bool:
+        states, row = self.tables.states, self.tables.rules[self.tables.states[state, RULE]]
+        if not states[state, FINAL] or states[state, KIND] == PLAIN:
+            return bool(states[state, FINAL])
+        if states[state, KIND] == COUNTER:
+            return bool(column >= row[LOW])
+        return bool(self._following(row)[min(column, row[LOW])] >= row[LOW])
+
+    def _solve(self) -> list[int]:
+        """The fewest tokens from each place to where its copy ends."""
+        costs = [0 if node == self._exits[self.tables.states[state, RULE]] and self._returns(state, column) else FAR
+                 for state, column, node in self._order]
+        changed = True
+        while changed:
+            changed = False
+            for at in range(len(costs) - 1, -1, -1):
+                over = min((begun + costs[there] for begun, there in self._over[at]), default=FAR)
+                through = min((costs[begin] + costs[there] for begin, there, _ in self._through[at]), default=FAR)
+                best = min(over, through)
+                if best < costs[at]:
+                    costs[at], changed = best, True
+        return costs
+
+    def _write(self, costs: list[int]) -> None:
+        tables = self.tables
+        tables.distance[:] = FAR
+        finite = (place for place, cost in zip(self._order, costs, strict=True) if cost < FAR)
+        for state, column, _ in finite:
+            tables.distance[tables.states[state, BASE] + column] = GAP
+        for (state, column, node), cost in zip(self._order, costs, strict=True):
+            label, end = self._label.get(state, 0), self._exits[tables.states[state, RULE]]
+            if cost < FAR and node == label:
+                less = GAP * (int(label > 0) - int(end > 0))
+                tables.distance[tables.states[state, BASE] + column] = cost + less
+        self._end_inside()
+
+    def _end_inside(self) -> None:
+        """An Order returns where its distance is 0: also the copies that end inside a token."""
+        tables = self.tables
+        for state, column, _ in self._order:
+            row = tables.states[state]
+            if row[KIND] not in (PLAIN, COUNTER) and self._exits[row[RULE]] and self._returns(state, column):
+                tables.distance[row[BASE] + column] = 0
