@@ -48,6 +48,12 @@ def commit() -> str:
     return (name or "unknown") + ("-dirty" if changes else "")
 
 
+def _module() -> str:
+    """The one that runs, as python -m takes it."""
+    path = Path(sys.argv[0]).resolve().relative_to(RESULTS.parent.parent)
+    return ".".join(path.with_suffix("").parts).removesuffix(".__main__")
+
+
 def save(name: str, rows: Sequence[Measure], device: str | None = None, checkout: str | None = None) -> Path:
     """Write results/<name>.json and print the rows. checkout: the commit, where there is no repository to ask."""
     record = {
@@ -57,8 +63,7 @@ def save(name: str, rows: Sequence[Measure], device: str | None = None, checkout
                      **{package: importlib.metadata.version(package) for package in PACKAGES}},
         "commit": checkout or commit(),
         "date": time.strftime("%Y-%m-%d"),
-        "command": "python -m " + " ".join(["bench" if sys.argv[0].endswith("__main__.py") else f"bench.{name}",
-                                            *sys.argv[1:]]),
+        "command": " ".join(["python -m", _module(), *sys.argv[1:]]),
         "rows": [{key: value for key, value in asdict(row).items() if value is not None} for row in rows],
     }
     path = RESULTS / f"{name}.json"
