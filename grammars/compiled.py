@@ -24,6 +24,7 @@ from .tables import DISTINCT, MEMBERS, RULE, UNLIKE, WIDEST, Layout, Tables
 from .token_paths import regular
 from .vocabulary import Vocabulary
 
+_AROUND = b",]} \t\n\r"
 _CONTEXT = 8  # ids before a forced text that its tokens may depend on
 
 
@@ -181,6 +182,8 @@ class CompiledGrammar:
         exact = configuration.used or self._unordered
         marked, words = explorer.walk(configuration, budget - 1, exact=exact), explorer.words
         if self._unlike and (configuration.answer or len(marked)):
+            if configuration.answer:
+                self._fewer(words)
             marked = _all_of(words)
         if not exact or self._unlike:
             explorer.strike(configuration, words, marked, budget - 1)
@@ -188,6 +191,16 @@ class CompiledGrammar:
             words |= self.vocabulary.stop_words
         row = configuration.limited[budget] = self.table.add(words)
         return row
+
+    def _fewer(self, words: Any) -> None:
+        """Leaves so many tokens of a mask as there is time to test: all that a way home may take, which is of single
+        bytes inside unlike items and begins with a comma, a bracket or a blank around them, and the first others."""
+        tokens = np.flatnonzero(np.unpackbits(words.view(np.uint8), bitorder="little"))
+        if len(tokens) > self._limits.tested:
+            texts = self.vocabulary.tokens
+            for token in tokens[self._limits.tested:].tolist():
+                if len(texts[token]) > 1 and texts[token][0] not in _AROUND:
+                    words[token >> 5] &= ~np.uint32(1 << (token & 31))
 
     def single_row(self, token: int) -> Row:
         """The row that allows one token, pinned once."""

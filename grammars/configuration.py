@@ -39,6 +39,8 @@ class Limits(msgspec.Struct, frozen=True):
 
     states, distances: size of the tables. threads: readings of one text that are alive at once. nodes: interned stack
     nodes and keys. configurations: interned at once; past it they are forgotten and found again, not refused.
+    tested: tokens that are tested one by one for a mask inside unlike items near the end of a budget, where each asks
+    for a search; more are not allowed there.
     """
 
     states: int = 1 << 18
@@ -46,6 +48,7 @@ class Limits(msgspec.Struct, frozen=True):
     threads: int = 256
     nodes: int = 1 << 20
     configurations: int = 1 << 16
+    tested: int = 1 << 10
 
 
 class Configuration(msgspec.Struct, eq=False):
