@@ -171,7 +171,7 @@ class Mutator:
         elif way == 1:
             holder[key] = self._part(kind)
         elif way == 2:
-            holder[key] = random.choice(_ATOMS)
+            holder[key] = copy.deepcopy(random.choice(_ATOMS))  # some are lists and objects
         elif way == 3 and isinstance(holder, dict):
             holder[random.choice(words)] = self._part(kind)
         elif way == 4 and isinstance(holder, dict):
