@@ -232,12 +232,12 @@ class _Simulator:
         seen = set(threads)
         queue = list(threads)
         for place, owed in queue:
+            self._meter.states(0)  # debts are as many as the pattern has look-arounds
             for condition, target in self._nfa.empty[place]:
                 debts = self._pass(condition, owed, past, at_end)
                 if debts is not None and (target, debts) not in seen:
                     seen.add((target, debts))
                     queue.append((target, debts))
-        self._meter.states(0)
         return seen
 
     def _pass(self, condition: str | int, owed: _Owed, past: _Past, at_end: bool) -> _Owed | None:
