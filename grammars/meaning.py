@@ -300,7 +300,7 @@ class Meaning:
         if kind == "array":
             return _apart(a.least_items, a.most_items, b.least_items, b.most_items) or any(
                 self._places_disjoint(self.item(a, i), self.item(b, i), look)
-                for i in range(min(a.least_items, b.least_items, 4)))
+                for i in range(min(max(a.least_items, b.least_items), 4)))
         if kind == "object":
             return self._objects_disjoint(a, b, look)
         return False

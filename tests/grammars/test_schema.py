@@ -103,6 +103,8 @@ TABLE = [
     ('{"not":{"type":["string","object","array"]}}', ["1", "null", "true"], ['""', "{}", "[]"]),
     ('{"not":{"type":["integer","object","array"]}}', ["1.5", "-0.10", "true", '""'], ["1", "1.0", "{}", "1e1"]),
     ('{"oneOf":[{"type":"integer"},{"type":"number","minimum":3}]}', ["1", "3.5"], ["4", "4.0", "2.5"]),
+    ('{"oneOf":[{"type":"array","items":{"type":"string"}},{"type":"array","items":{"type":"object"},'
+     '"uniqueItems":true,"minItems":1}]}', ["[]", '["a","a"]', '[{},{"a":1}]'], ["[{},{}]", '[{},"a"]']),
     ('{"type":"string","not":{"enum":["a","b.c"]}}', ['"b"', '"bxc"', '""'], ['"a"', '"b.c"']),
     ('{"type":"string","not":{"pattern":"^x"}}', ['"ax"', '""'], ['"x"', '"xa"']),
     ('{"type":"number","not":{"const":3}}', ["2", "3.5"], ["3", "3.0"]),
