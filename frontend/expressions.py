@@ -81,17 +81,18 @@ def gen(
     frequency_penalty, presence_penalty: -2 to 2, of what this gen wrote; repetition_penalty: above 0, at most 100, of
     all before it too, 1 is none; logit_bias: token id to -100 to 100.
     stop: the answer ends before the earliest of these strings; they are not part of it.
-    schema, regex, choices, lark, gbnf or tags: what the answer must fit; at most one of them, and not beside stop.
+    schema, regex, choices, lark, gbnf or tags: what the answer must fit; at most one of them. Beside stop, which cuts
+    what fits, no schema and no choices.
     schema is a Pydantic class, a type (int, list[str], Literal, a dataclass), a dict or JSON text; lark and gbnf are
     grammars that derive the answer from `start` and `root`; tags are parts that may stand in free text (`tag`). The
     value is an instance of the class or type, parsed JSON for dicts and JSON text, and a string without a schema.
     """
     kind = kind_of(regex=regex, schema=schema, choices=choices, lark=lark, gbnf=gbnf, tags=tags, spacing=spacing)
     stops = _stops(stop)
-    if stops and kind.constraint is not None:
+    if stops and (schema is not None or choices is not None):
         raise ProgramError(
-            "stop cannot be given beside a constraint, which ends the answer itself", where="stop",
-            fix="Drop stop, or put the end into the constraint.",
+            "stop would cut a value that is one of choices or has a schema", where="stop",
+            fix="Drop stop, or use a regex or a grammar.",
         )
     spec = GenerateSpec(
         max_tokens=_integer("max_tokens", max_tokens, 1),

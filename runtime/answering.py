@@ -34,9 +34,11 @@ class Cut:
 
 
 class Writer:
-    def __init__(self, token_bytes: TokenBytes, stops: Sequence[str]) -> None:
+    def __init__(self, token_bytes: TokenBytes, stops: Sequence[str], until: str = "", least: int = 0) -> None:
+        """stops: looked for in the text before the first `until`, and behind the first `least` tokens."""
         self._detokenizer = Detokenizer(token_bytes)
-        self._finder = StopFinder(stops)
+        self._finder = StopFinder(stops, until)
+        self._least = least
         self._written: list[_Written] = []
         self._characters = 0  # decoded
         self._shown = 0  # of _written, told in chunks
@@ -68,7 +70,7 @@ class Writer:
             self._written.append(_Written(
                 token, logprobs[index] if logprobs else None, self._characters, not self._detokenizer.pending,
             ))
-            parts.append(self._finder.push(text))
+            parts.append(self._finder.skip(text) if self.read <= self._least else self._finder.push(text))
         return self._chunk("".join(parts))
 
     def finish(self) -> Chunk | None:

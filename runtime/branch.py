@@ -45,7 +45,10 @@ Piece = Text | Opening | Closing | TokenIds
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GenerateSpec:
     """max_tokens: budget of the answer. seed None: a fresh random one. stop: strings that end the answer; the text is
-    cut before the earliest. constraint: what the answer must fit (not together with `stop`).
+    cut before the earliest. stop_until: they are looked for in the text before the first of this only, and stop_ids
+    are special tokens then. stop_ids: tokens that end the answer, which are no part of it. min_tokens: the answer does
+    not end before it has so many, and stop strings are looked for behind them. constraint: what the answer fits, or
+    begins where a stop cut it (not together with `min_tokens`).
     frequency_penalty, presence_penalty: -2 to 2, of the tokens generated. repetition_penalty: above 0, at most 100, of
     those of the branch before too; 1 is none. logit_bias: (token id, -100 to 100), each id once. A constraint decides
     what is allowed whatever they say."""
@@ -57,6 +60,9 @@ class GenerateSpec:
     min_p: float = 0.0
     seed: int | None = None
     stop: tuple[str, ...] = ()
+    stop_until: str = ""
+    stop_ids: tuple[int, ...] = ()
+    min_tokens: int = 0
     ignore_end: bool = False
     logprobs: int | None = None
     frequency_penalty: float = 0.0
@@ -78,7 +84,8 @@ class Chunk:
 @dataclass(frozen=True, slots=True)
 class Answer:
     """finish: 'stop' (end token, stop string or complete grammar) or 'length'. stop: the stop string that was met.
-    closed: the budget ended a constrained answer early; it still fits its constraint."""
+    closed: a constrained answer that fits its constraint, and that a larger budget would have made another; its
+    finish is 'length'."""
 
     text: str
     tokens: tuple[int, ...]

@@ -27,6 +27,11 @@ class CallFormat:
     spacing: Spacing
     told: bool
 
+    @property
+    def trigger(self) -> str:
+        """What text that is no call never holds."""
+        return self.before.split()[0]
+
     def begin(self, name: str) -> str:
         return self.before + name + self.middle
 
@@ -41,7 +46,7 @@ class CallFormat:
         tags = [Tag(self.begin(tool.name), JsonSchema(tool.parameters, spacing=self.spacing), self.end)
                 for tool in tools]
         return Tags(
-            tuple(tags), () if required else (self.before.split()[0],), at_least_one=required,
+            tuple(tags), () if required else (self.trigger,), at_least_one=required,
             stop_after_first=one or self.between is None, text="none" if required else "before",
             between=self.between or "",
         )

@@ -59,6 +59,19 @@ def check_sampling(*, max_tokens: int, temperature: float, top_k: int, top_p: fl
         check_integer("logprobs", logprobs, 0, MOST_LOGPROBS)
 
 
+def check_stopping(*, stop_ids: Sequence[int], min_tokens: int, max_tokens: int, constrained: bool,
+                   vocabulary_size: int) -> None:
+    check_tokens("stop_token_ids", stop_ids, vocabulary_size)
+    check_integer("min_tokens", min_tokens, 0, MOST)
+    if min_tokens > max_tokens:
+        raise InvalidParameter(f"min_tokens is {min_tokens} and max_tokens {max_tokens}", where="min_tokens")
+    if min_tokens and constrained:
+        raise InvalidParameter(
+            "min_tokens cannot be used beside a constraint, which says where an answer ends", where="min_tokens",
+            fix="Leave it out, or ask for a longer answer in the constraint.",
+        )
+
+
 def check_edits(*, frequency_penalty: float, presence_penalty: float, repetition_penalty: float,
                 logit_bias: Sequence[tuple[int, float]], vocabulary_size: int) -> None:
     check_number("frequency_penalty", frequency_penalty, -2.0, 2.0)

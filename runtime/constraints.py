@@ -18,6 +18,7 @@ class MatcherLike(Protocol):
     def forced(self, limit: int, budget: int | None = None) -> Sequence[int]: ...
     def may_end(self) -> bool: ...
     def must_end(self) -> bool: ...
+    def copy(self) -> MatcherLike: ...
     def close(self) -> None: ...
 
 
@@ -33,23 +34,57 @@ Bind = Callable[[bytes], CompiledLike]
 
 
 class Constrained:
-    """The matcher of one request, with the time it took and whether the budget ever narrowed its choice."""
+    """The matcher of one request, with the time it took and whether its budget ever changed the answer.
+
+    cut_short: with a larger budget some token would have been another. Where the budget narrows a mask this is known
+    by drawing from the wider one too, with the same random number; where it leaves no room for the tokenizer's own
+    tokens of forced text, by comparing with those.
+    """
 
     def __init__(self, matcher: MatcherLike, clock: Callable[[], float] = time.perf_counter) -> None:
         self._matcher = matcher
         self._clock = clock
+        self._wide: MatcherLike | None = None  # keeps the row without a budget while that is drawn from
+        self._missed: list[int] = []  # tokens that would have been forced
         self.mask_s = 0.0
         self.cut_short = False
 
-    def row(self, budget: int) -> int:
-        """Mask row for the next token, with `budget` tokens left, this one included."""
+    def rows(self, budget: int) -> tuple[int, ...]:
+        """Mask rows for the next token, with `budget` tokens left, this one included. The last one is the answer's;
+        one before it is to be drawn from too, for `drawn`. They are valid until asked again."""
         began = self._clock()
-        # Equal masks are one row, and the matcher keeps the first from being replaced until it has the second.
-        free = None if self.cut_short else self._matcher.row(None)
-        row = self._matcher.row(budget)
-        self.cut_short = row != free
+        rows = self._rows(budget)
         self.mask_s += self._clock() - began
-        return row
+        return rows
+
+    def _rows(self, budget: int) -> tuple[int, ...]:
+        if self._wide is not None:
+            self._wide.close()
+            self._wide = None
+        self._miss(budget)
+        if self.cut_short or self._missed:
+            return (self._matcher.row(budget),)
+        # Equal masks are one row, and the matcher keeps the first from being replaced until it has the second.
+        free = self._matcher.row(None)
+        row = self._matcher.row(budget)
+        if row == free:
+            return (row,)
+        self._wide = self._matcher.copy()
+        return self._wide.row(None), row
+
+    def _miss(self, budget: int) -> None:
+        """Notes the forced tokens that the matcher is about to give up for the budget."""
+        if not self.cut_short and not self._missed:
+            planned = self._matcher.forced(budget + 1)
+            if planned and not self._matcher.forced(1, budget):
+                self._missed = list(planned)
+
+    def drawn(self, token: int, free: int) -> None:
+        """Of the rows that were asked for last: what the answer's gave, and what the first gave."""
+        expected = self._missed.pop(0) if self._missed else free
+        if token != expected:
+            self.cut_short = True
+            self._missed = []
 
     def accept(self, token: int) -> None:
         self._matcher.accept(token)
@@ -58,6 +93,7 @@ class Constrained:
         """Forced tokens from here, now accepted, with a budget of `left`."""
         if left <= 0:
             return []
+        self._miss(left)
         tokens = list(self._matcher.forced(left, left))[:left]
         for token in tokens:
             self._matcher.accept(token)
@@ -68,6 +104,8 @@ class Constrained:
 
     def close(self) -> None:
         self._matcher.close()
+        if self._wide is not None:
+            self._wide.close()
 
 
 class Constraints:

@@ -73,9 +73,10 @@ class Drawn:
             raise KernelError(f"pick {tokens.index(min(tokens))}: its mask leaves no token with a finite logit")
         rest = words[2 * n + 1 :].reshape(2, n, most)
         ids, logs = rest[0].tolist(), rest[1].view(np.float32).tolist()
-        return [Sampled(tokens[i], logprobs[i], tuple(
-            (id, log) for id, log in zip(ids[i][:count], logs[i][:count], strict=True) if id >= 0
-        )) for i, count in enumerate(self.counts)]
+        most_likely = [tuple((id, log) for id, log in zip(ids[i][:count], logs[i][:count], strict=True) if id >= 0)
+                       for i, count in enumerate(self.counts)]
+        return [Sampled(token, dict(top).get(token, logprob), top)  # a token has one log-probability only
+                for token, logprob, top in zip(tokens, logprobs, most_likely, strict=True)]
 
 
 class DeviceDraws:

@@ -7,10 +7,13 @@ prompt too. The order of the terms is that of `kernels/sampling/edit.py`.
 from __future__ import annotations
 
 from array import array
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 
 from .messages import Sampling
+
+# Far below any logit after every penalty, at the highest temperature of a sampler too; times them still finite.
+BARRED = -1e36
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -45,7 +48,8 @@ class Tally:
     def of(cls, sampling: Sampling, prompt: Callable[[], Sequence[int]]) -> Tally | None:
         """None where the request changes no logit. prompt: asked for where it is looked at."""
         again = sampling.repetition_penalty != 1
-        if again or sampling.frequency_penalty or sampling.presence_penalty or sampling.logit_bias:
+        if (again or sampling.frequency_penalty or sampling.presence_penalty or sampling.logit_bias
+                or sampling.min_tokens):
             return cls(sampling, prompt() if again else ())
         return None
 
@@ -56,10 +60,13 @@ class Tally:
             self._count[at] += 1
             self._seen[at] = 1
 
-    def edits(self) -> Edits:
-        """Of the next draw; later tokens do not change it."""
-        asked = self._sampling
-        return Edits(self._token[:], self._bias[:], self._count[:], self._seen[:], asked.repetition_penalty,
+    def edits(self, barred: Collection[int] = ()) -> Edits:
+        """Of the next draw; later tokens do not change it. barred: ids that are not drawn this time."""
+        asked, places = self._sampling, [self._at(token) for token in barred]
+        bias = self._bias[:]
+        for at in places:
+            bias[at] = BARRED
+        return Edits(self._token[:], bias, self._count[:], self._seen[:], asked.repetition_penalty,
                      asked.frequency_penalty, asked.presence_penalty)
 
     def _at(self, token: int) -> int:

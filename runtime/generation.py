@@ -105,7 +105,7 @@ class Generation:
         self._settle(cut)
         self._answer = Answer(
             text=writer.text, tokens=cut.tokens, finish=finish, usage=_usage(event, writer), stop=writer.stop,
-            closed=event.closed, logprobs=cut.logprobs,
+            closed=event.closed and writer.stop is None, logprobs=cut.logprobs,
         )
         self._ended = True
         if self._started is not None:

@@ -13,7 +13,8 @@ PROTOCOL_VERSION = 1
 
 class Sampling(msgspec.Struct, frozen=True):
     """seed: fixes every draw of the request. stop_ids: ids that end the answer, beside the end tokens of the model;
-    ignore_end: go on past end tokens (benchmarks). logprobs: None, or how many alternatives to report per token.
+    ignore_end: go on past end tokens (benchmarks). min_tokens: neither ends the answer before it has so many; 0 beside
+    a constraint. logprobs: None, or how many alternatives to report per token.
     frequency_penalty, presence_penalty: of the tokens generated. repetition_penalty: of those of the prompt too; 1 for
     none. logit_bias: (id, what is added), each id once."""
 
@@ -24,6 +25,7 @@ class Sampling(msgspec.Struct, frozen=True):
     seed: int = 0
     stop_ids: tuple[int, ...] = ()
     ignore_end: bool = False
+    min_tokens: int = 0
     logprobs: int | None = None
     frequency_penalty: float = 0.0
     presence_penalty: float = 0.0
@@ -162,7 +164,7 @@ class Finished(msgspec.Struct, frozen=True, tag=True):
     """reason: 'stop' (end token, stop id, or the grammar is complete), 'length' (budget), 'done' (Prefill), 'aborted'
     (Abort; the pages are given back).
     stop_id: the end token drawn, which is not part of the text and not in the lease; None when the grammar ended it.
-    closed: the budget overlay cut the answer short (still valid under its grammar)."""
+    closed: the answer fits its grammar, and a larger budget would have given another (reason is then 'length')."""
 
     request: int
     reason: str

@@ -46,7 +46,7 @@ class Plan:
 
 @dataclass(frozen=True, slots=True)
 class Pick:
-    """What to do with one row of logits.
+    """What to do with one row of logits. Of several picks of one request at one place the last draws its next token.
 
     logits: index of the logits row (in the order that Plan states). mask: row id in the mask table (0: no constraint).
     target: None to draw a token; an id to report that token's log-probability instead (scoring, no draw).

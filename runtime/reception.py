@@ -6,7 +6,15 @@ from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any
 
 from ..grammars.errors import EspalierError
-from .checks import MOST_LOGPROBS, check_edits, check_integer, check_length, check_sampling, check_tokens
+from .checks import (
+    MOST_LOGPROBS,
+    check_edits,
+    check_integer,
+    check_length,
+    check_sampling,
+    check_stopping,
+    check_tokens,
+)
 from .errors import InvalidParameter, Overloaded, RequestAborted
 from .lease import Lease, LeaseTable, TokenChain
 from .messages import (
@@ -154,6 +162,10 @@ class Reception:
         check_sampling(
             max_tokens=command.max_tokens, temperature=asked.temperature, top_k=asked.top_k, top_p=asked.top_p,
             min_p=asked.min_p, seed=asked.seed, logprobs=asked.logprobs,
+        )
+        check_stopping(
+            stop_ids=asked.stop_ids, min_tokens=asked.min_tokens, max_tokens=command.max_tokens,
+            constrained=command.constraint is not None, vocabulary_size=self._engine.executor.vocabulary_size,
         )
         check_edits(
             frequency_penalty=asked.frequency_penalty, presence_penalty=asked.presence_penalty,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Literal
 
 from msgspec import structs
@@ -212,9 +212,9 @@ class Generation(Request):
         self.fresh: list[int] = []  # generated, and not yet told
         self.fresh_logprobs: list[TokenLogprob] = []
         self._tally = Tally.of(sampling, lambda: chain.slice(0, self.prompt))
-        self._stops = frozenset(sampling.stop_ids) | (frozenset() if sampling.ignore_end else end_ids)
-        if constrained is not None:
-            self._stops = end_ids  # the grammar decides when they are allowed (law 6)
+        # Beside a constraint the grammar decides when end tokens are allowed (law 6).
+        self._ends = end_ids if constrained is not None or not sampling.ignore_end else frozenset[int]()
+        self._stops = frozenset(sampling.stop_ids)
 
     @property
     def ready(self) -> int:
@@ -247,21 +247,27 @@ class Generation(Request):
         self._follow()
 
     def picks(self, position: int, logits: int) -> list[Pick]:
-        sampling, mask = self.sampling, 0
-        if self.constrained is not None:
-            mask = self.constrained.row(self.left)
+        """The last one is the answer's; one before it draws what a larger budget would have let it draw."""
+        sampling = self.sampling
+        masks = (0,) if self.constrained is None else self.constrained.rows(self.left)
+        barred = self._ends | self._stops if self.generated < sampling.min_tokens else ()
+        edits = None if self._tally is None else self._tally.edits(barred)
+        last = len(masks) - 1
         return [Pick(
             logits=logits, mask=mask, temperature=sampling.temperature, top_k=sampling.top_k, top_p=sampling.top_p,
-            min_p=sampling.min_p, seed=sampling.seed, position=position, top_logprobs=sampling.logprobs or 0,
-            edits=None if self._tally is None else self._tally.edits(),
-        )]
+            min_p=sampling.min_p, seed=sampling.seed, position=position, edits=edits,
+            top_logprobs=(sampling.logprobs or 0) if at == last else 0,
+        ) for at, mask in enumerate(masks)]
 
     def take(self, position: int, drawn: Sequence[Sampled]) -> None:
-        sampled = drawn[0]
+        sampled = drawn[-1]
+        if self.constrained is not None:
+            self.constrained.drawn(sampled.token, drawn[0].token)
+        if sampled.token in self._ends:
+            self._finish(sampled.token)
+            return
         if sampled.token in self._stops:
-            self.end = End("stop", stop_id=sampled.token, closed=self._cut_short())
-            if self.end.closed:
-                self.end = replace(self.end, reason="length")
+            self.end = End("stop", stop_id=sampled.token)
             return
         if self.constrained is not None:
             self.constrained.accept(sampled.token)
@@ -275,17 +281,21 @@ class Generation(Request):
         if self.constrained is not None:
             if self.sampling.logprobs is None:  # a forced token has no logits yet: with logprobs, the mask forces it
                 for token in self.constrained.forced(self.left):
+                    if token in self._stops:
+                        self.end = End("stop", stop_id=token)
+                        return
                     self._append(token)
                     self.usage = structs.replace(self.usage, forced=self.usage.forced + 1)
             if self.constrained.must_end():
-                closed = self._cut_short()
-                self.end = End("length" if closed else "stop", closed=closed)
+                self._finish(None)
                 return
         if self.left <= 0:
             self.end = End("length", closed=self.constrained is not None)
 
-    def _cut_short(self) -> bool:
-        return self.constrained is not None and self.constrained.cut_short
+    def _finish(self, stop_id: int | None) -> None:
+        """The answer ends by itself; where a larger budget would have given another, that is told."""
+        closed = self.constrained is not None and self.constrained.cut_short
+        self.end = End("length" if closed else "stop", stop_id=stop_id, closed=closed)
 
     def _append(self, token: int) -> None:
         self.chain.extend((token,))

@@ -10,7 +10,7 @@ from ..grammars.constraint import Tags
 from .answering import Cut, Writer
 from .branch import BranchId, Closing, GenerateSpec, Opening, Piece, Scores, Text, TokenIds
 from .branch_state import BranchState
-from .checks import check_edits, check_integer, check_length, check_sampling, check_text
+from .checks import check_edits, check_integer, check_length, check_sampling, check_stopping, check_text
 from .conversation import Message, Tool
 from .errors import EngineFault, InvalidParameter, RequestAborted, TemplateError
 from .generation import Generation, Started
@@ -159,7 +159,18 @@ class Session:
             repetition_penalty=spec.repetition_penalty, logit_bias=spec.logit_bias,
             vocabulary_size=self._tokenizer.vocab_size,
         )
-        _check_stops(spec)
+        check_stopping(
+            stop_ids=spec.stop_ids, min_tokens=spec.min_tokens, max_tokens=spec.max_tokens,
+            constrained=spec.constraint is not None, vocabulary_size=self._tokenizer.vocab_size,
+        )
+        ordinary = [token for token in spec.stop_ids if token not in self._tokenizer.special_ids]
+        if spec.stop_until and ordinary:
+            raise InvalidParameter(
+                f"token {ordinary[0]} is text, which may stand in a call of a function", where="stop_token_ids",
+                fix="Beside tools name special tokens only.",
+            )
+        if isinstance(spec.stop, str) or any(not stop for stop in spec.stop):
+            raise InvalidParameter("stop needs a tuple of texts that are not empty", where="stop")
         check_length(state.flush(), spec.max_tokens, self._runtime.context)
         state.busy = True
         return Generation(
@@ -180,13 +191,14 @@ class Session:
         seed = random.getrandbits(63) if spec.seed is None else spec.seed
         sampling = Sampling(
             temperature=float(spec.temperature), top_k=spec.top_k, top_p=float(spec.top_p), min_p=float(spec.min_p),
-            seed=seed, ignore_end=bool(spec.ignore_end), logprobs=spec.logprobs,
+            seed=seed, stop_ids=spec.stop_ids, min_tokens=spec.min_tokens, ignore_end=bool(spec.ignore_end),
+            logprobs=spec.logprobs,
             frequency_penalty=float(spec.frequency_penalty), presence_penalty=float(spec.presence_penalty),
             repetition_penalty=float(spec.repetition_penalty),
             logit_bias=tuple((token, float(bias)) for token, bias in spec.logit_bias),
         )
         self._send(Generate(box.request, branch, state.hand_over(), spec.max_tokens, sampling, constraint))
-        return Started(box, Writer(spelled, spec.stop))
+        return Started(box, Writer(spelled, spec.stop, spec.stop_until, spec.min_tokens))
 
     def _settle(self, branch: BranchId, state: BranchState, cut: Cut | None) -> None:
         """The branch takes over the tokens that stay; the engine's lease is cut to the same length.
@@ -285,12 +297,3 @@ class Session:
                 f"branch {branch} is generating", where="branch", fix="Read the answer to its end, or fork before.",
             )
         return state
-
-
-def _check_stops(spec: GenerateSpec) -> None:
-    if spec.stop and spec.constraint is not None:
-        raise InvalidParameter(
-            "stop strings beside a constraint are not supported", where="stop", fix="Leave one of the two away.",
-        )
-    if isinstance(spec.stop, str) or any(not stop for stop in spec.stop):
-        raise InvalidParameter("stop needs a tuple of texts that are not empty", where="stop")

@@ -121,14 +121,12 @@ class TorchExecutor:
         tokens, logprobs = draws.token.tolist(), draws.logprob.tolist()
         if tokens and min(tokens) < 0:
             raise KernelError(f"pick {tokens.index(min(tokens))}: its mask leaves no token with a finite logit")
-        top = self._most_likely(logits, picks, tokens)
-        return [Sampled(token, logprob, top.get(i, ()))
+        told = self._most_likely(logits, picks, tokens)
+        return [told.get(i) or Sampled(token, logprob)
                 for i, (token, logprob) in enumerate(zip(tokens, logprobs, strict=True))]
 
-    def _most_likely(
-        self, logits: torch.Tensor, picks: Sequence[Pick], tokens: Sequence[int]
-    ) -> dict[int, tuple[tuple[int, float], ...]]:
-        """By pick, for those that ask."""
+    def _most_likely(self, logits: torch.Tensor, picks: Sequence[Pick], tokens: Sequence[int]) -> dict[int, Sampled]:
+        """By pick, for those that ask; all log-probabilities of a pick from one pass, so that a token has one only."""
         asking = [i for i, pick in enumerate(picks) if pick.top_logprobs]
         if not asking:
             return {}
@@ -137,8 +135,8 @@ class TorchExecutor:
         found = self._model.kernels.log_probs(logits, self._masks, columns, count, False)
         pairs = [tuple(zip(ids, logs, strict=True)) for ids, logs in
                  zip(found.token.tolist(), found.logprob.tolist(), strict=True)]
-        return {i: tuple(pair for pair in row[: picks[i].top_logprobs] if pair[0] >= 0)
-                for i, row in zip(asking, pairs, strict=True)}
+        return {i: Sampled(tokens[i], choice, tuple(pair for pair in row[: picks[i].top_logprobs] if pair[0] >= 0))
+                for i, choice, row in zip(asking, found.choice.tolist(), pairs, strict=True)}
 
     def _compute(self, plan: Plan, tokens: list[int], started: float) -> torch.Tensor:
         spans = _spans(plan.rows)

@@ -46,7 +46,8 @@ Prompt = Callable[[ChatSession, BranchId], None]
 class Question:
     """where: the field of the body that the prompts came in. budget: tokens of an answer; None: what the context
     leaves, at most `most`. logprobs: how many alternatives each token is told with; None: no log-probabilities at all.
-    echo: the prompts' tokens are told, and scored where log-probabilities are."""
+    echo: the prompts' tokens are told, and scored where log-probabilities are. stop_until: where stop strings are no
+    longer looked for."""
 
     form: SamplingForm
     prompts: tuple[Prompt, ...]
@@ -56,6 +57,7 @@ class Question:
     enforced: Enforced | None = None
     logprobs: int | None = None
     echo: bool = False
+    stop_until: str = ""
 
     @property
     def choices(self) -> int:
@@ -82,6 +84,9 @@ class Question:
             min_p=form.min_p or 0.0,
             seed=None if form.seed is None else seed_of(form.seed, choice),
             stop=tuple(form.stop or ()),
+            stop_until=self.stop_until,
+            stop_ids=tuple(form.stop_token_ids or ()),
+            min_tokens=form.min_tokens or 0,
             ignore_end=bool(form.ignore_eos),
             logprobs=self.logprobs,
             frequency_penalty=form.frequency_penalty or 0.0,

@@ -27,6 +27,7 @@ class ChatJob:
             where="messages", budget=form.budget, most=settings.default_tokens,
             enforced=chat.offer.enforced(runtime.calls) if chat.offer.open else enforced(form.response_format),
             logprobs=(form.top_logprobs or 0) if form.logprobs else None,
+            stop_until=runtime.calls.trigger if chat.offer.open else "",  # a call is never cut
         )
 
     @classmethod

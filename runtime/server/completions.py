@@ -22,7 +22,7 @@ from .completion_text import CompletionText
 from .contract import ChatRuntime, ChatSession
 from .errors import ConstraintRefused
 from .formats import JsonSchemaFormat, ResponseFormat
-from .forms import MOST_TOKENS, SamplingForm, StreamOptions, names_of
+from .forms import MOST_TOKENS, SamplingForm, StreamOptions, least_beside, names_of
 from .replies import finish_of, usage_of
 
 DEFAULT_TOKENS = 16  # OpenAI's
@@ -123,14 +123,12 @@ def parse_completion(body: Json) -> CompletionRequest:
     except ValidationError as cause:
         raise COMPLAINTS.of(cause.errors(include_url=False)[0], body) from None
     form.check_stream()
+    form.check_least(DEFAULT_TOKENS if form.max_tokens is None else form.max_tokens)
     wanted = form.response_format
     if wanted is not None:
         wanted.check()
-        if wanted.type != "text" and form.stop:
-            raise InvalidParameter(
-                "stop strings cannot be used beside a response_format that is enforced", where="stop",
-                fix="Leave one out.",
-            )
+        if wanted.type != "text" and form.min_tokens:
+            raise least_beside("a response_format that is enforced")
     if form.best_of is not None and (form.n or 1) > 1:
         raise InvalidParameter("best_of is less than n", where="best_of", fix="Leave it out.")
     return form

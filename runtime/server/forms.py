@@ -12,6 +12,7 @@ from ..errors import InvalidParameter
 
 MOST_TOKENS = 2**31 - 1
 MOST_CHOICES = 32
+MOST_STOPS = 16
 
 
 class Form(BaseModel):
@@ -34,6 +35,7 @@ def _as_float(value: object) -> object:
 
 Fraction = Annotated[float, BeforeValidator(_as_float), Field(allow_inf_nan=False)]
 StopString = Annotated[str, Field(min_length=1, max_length=256)]
+StopId = Annotated[int, Field(ge=0, le=MOST_TOKENS)]
 TokenId = Annotated[str, Field(pattern=r"^(0|[1-9][0-9]{0,9})$")]
 Bias = Annotated[Fraction, Field(ge=-100, le=100)]
 Name = Annotated[str, Field(max_length=512)]
@@ -55,7 +57,9 @@ class SamplingForm(Form):
     top_k: Annotated[int, Field(ge=0, le=MOST_TOKENS)] | None = None
     min_p: Annotated[Fraction, Field(ge=0, le=1)] | None = None
     seed: Annotated[int, Field(ge=-(2**63), lt=2**63)] | None = None
-    stop: Annotated[list[StopString], BeforeValidator(_as_list), Field(max_length=16)] | None = None
+    stop: Annotated[list[StopString], BeforeValidator(_as_list), Field(max_length=MOST_STOPS)] | None = None
+    stop_token_ids: Annotated[list[StopId], Field(max_length=MOST_STOPS)] | None = None
+    min_tokens: Annotated[int, Field(ge=0, le=MOST_TOKENS)] | None = None
     ignore_eos: bool | None = None
     n: Annotated[int, Field(ge=1, le=MOST_CHOICES)] | None = None
     stream: bool | None = None
@@ -70,3 +74,18 @@ class SamplingForm(Form):
         """Raises InvalidParameter."""
         if self.stream_options is not None and not self.stream:
             raise InvalidParameter("stream_options needs stream: true", where="stream_options")
+
+    def check_least(self, most: int | None) -> None:
+        """most: tokens that an answer may have, where the request says it. Raises InvalidParameter."""
+        if most is not None and (self.min_tokens or 0) > most:
+            raise InvalidParameter(
+                f"min_tokens is {self.min_tokens} and an answer has at most {most} tokens", where="min_tokens",
+                fix="Lower it, or raise max_tokens.",
+            )
+
+
+def least_beside(what: str) -> InvalidParameter:
+    return InvalidParameter(
+        f"min_tokens cannot be used beside {what}, which says where an answer ends", where="min_tokens",
+        fix="Leave one out.",
+    )

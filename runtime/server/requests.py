@@ -17,7 +17,7 @@ from ..errors import InvalidParameter
 from .body import Json
 from .complaints import Complaints
 from .formats import JsonSchemaFormat, ResponseFormat
-from .forms import MOST_TOKENS, Name, SamplingForm, StreamOptions, names_of
+from .forms import MOST_TOKENS, Name, SamplingForm, StreamOptions, least_beside, names_of
 from .messages import ChatMessage, TextPart, conversation
 from .tools import ChoiceForm, FunctionForm, Offer, ToolChoice, ToolForm, ToolList
 
@@ -95,6 +95,7 @@ def _check_together(chat: Chat) -> None:
             "max_tokens and max_completion_tokens differ", where="max_tokens", fix="Send max_completion_tokens only."
         )
     form.check_stream()
+    form.check_least(chat.form.budget)
     if form.top_logprobs and not form.logprobs:
         raise InvalidParameter("top_logprobs needs logprobs: true", where="top_logprobs")
     wanted = form.response_format
@@ -106,6 +107,5 @@ def _check_together(chat: Chat) -> None:
             "a response_format that is enforced cannot be used beside tools", where="response_format",
             fix="Leave one out, or send tool_choice none.",
         )
-    if form.stop and (chat.offer.open or not free):
-        beside = "tools" if chat.offer.open else "a response_format that is enforced"
-        raise InvalidParameter(f"stop strings cannot be used beside {beside}", where="stop", fix="Leave one out.")
+    if form.min_tokens and (chat.offer.open or not free):
+        raise least_beside("tools" if chat.offer.open else "a response_format that is enforced")

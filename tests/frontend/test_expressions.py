@@ -56,7 +56,7 @@ def only_node(expression: esp.Expression) -> ir.Node:
         ({"choices": []}, "choices"),
         ({"choices": "yes"}, "choices"),
         ({"choices": ["a", 1]}, r"choices\[1\]"),
-        ({"regex": "a", "stop": "b"}, "stop"),
+        ({"schema": int, "stop": "b"}, "stop"),
         ({"choices": ["a"], "stop": ["b"]}, "stop"),
         ({"regex": "a", "choices": ["a"]}, "choices"),
         ({"regex": "a", "schema": {}}, "schema"),

@@ -14,7 +14,6 @@ import msgspec
 from espalier.grammars.compiled import CompiledGrammar
 from espalier.grammars.constraint import Choices, Constraint, Gbnf, JsonSchema, Lark, Regex, Tag, Tags
 from espalier.grammars.ir import Grammar
-from espalier.grammars.matcher import Matcher
 from espalier.grammars.rows import MaskTable
 from espalier.grammars.vocabulary import Vocabulary
 from espalier.runtime.branch import Answer, Chunk, GenerateSpec, Text
@@ -204,15 +203,19 @@ class Alone:
         return said
 
     def _tokens(self, before: list[int], spec: GenerateSpec) -> tuple[list[int], list[Sampled], str]:
+        """What ends by itself says 'length' where more tokens to spend would have made it another answer."""
+        tokens, drawn, ended = self._drawn(before, spec, spec.max_tokens, 0)
+        same = spec.constraint is None or self._drawn(before, spec, len(tokens) + 1, 1 << 20)[0] == tokens
+        return tokens, drawn, "stop" if ended and same else "length"
+
+    def _drawn(self, before: list[int], spec: GenerateSpec, most: int, spare: int
+               ) -> tuple[list[int], list[Sampled], bool]:
+        """At most so many tokens, under masks that leave room for `spare` more."""
         matcher = None if spec.constraint is None else self.grammar(spec.constraint).matcher(forcing=self._forcing)
         tokens: list[int] = []
         drawn: list[Sampled] = []
-        short = False
-        while len(tokens) < spec.max_tokens and not (matcher is not None and matcher.must_end()):
-            row = 0
-            if matcher is not None:
-                short = short or self._narrowed(matcher, spec.max_tokens - len(tokens))
-                row = matcher.row(spec.max_tokens - len(tokens))
+        while len(tokens) < most and not (matcher is not None and matcher.must_end()):
+            row = 0 if matcher is None else matcher.row(most - len(tokens) + spare)
             prefix = (*before, *tokens)
             pick = Pick(
                 logits=0, mask=row, temperature=spec.temperature, seed=spec.seed or 0, position=len(prefix) - 1,
@@ -221,20 +224,12 @@ class Alone:
             drawn_as = draw(edited(self.model(prefix), spec, before, tokens), pick, self._table.array)
             sampled = draw(self.model(prefix), replace(pick, target=drawn_as.token))
             if sampled.token == self.tokenizer.end:
-                return tokens, drawn, "length" if short else "stop"
+                return tokens, drawn, True
             tokens.append(sampled.token)
             drawn.append(sampled)
             if matcher is not None:
                 matcher.accept(sampled.token)
-        done = matcher is not None and matcher.must_end() and not short
-        return tokens, drawn, "stop" if done else "length"
-
-    def _narrowed(self, matcher: Matcher, budget: int) -> bool:
-        free = self._content(matcher.row(None))
-        return free != self._content(matcher.row(budget))
-
-    def _content(self, row: int) -> bytes:
-        return bytes(self._table.array[row].tobytes())
+        return tokens, drawn, matcher is not None and matcher.must_end()
 
     def _cut(self, tokens: list[int], drawn: list[Sampled], reason: str, spec: GenerateSpec) -> tuple[Said, str]:
         """Before the earliest stop string of the whole text, the shortest of those that begin there."""

@@ -34,7 +34,7 @@ def questions(draw: st.DrawFn) -> Question:
     need = Alone().grammar(constraint).min_tokens if constraint is not None else 1
     spec = GenerateSpec(
         max_tokens=need + draw(st.integers(0, 30)), temperature=draw(st.sampled_from([0.0, 0.7, 1.0, 5.0])),
-        seed=draw(st.integers(0, 3)), stop=draw(STOPS) if constraint is None else (),
+        seed=draw(st.integers(0, 3)), stop=draw(STOPS),
         logprobs=draw(st.none() | st.integers(0, 3)), constraint=constraint, **draw(st.sampled_from(EDITS)),
     )
     more = draw(st.just("") | st.just(" c, more"))
@@ -67,6 +67,6 @@ def test_an_answer_is_what_the_model_says_alone(
 def test_masks_that_are_forgotten_and_found_again_change_nothing(
     alone: Alone, asked: list[Question], rows: int
 ) -> None:
-    """With room for hardly more masks than requests that run at once."""
-    with opened(EngineConfig(page=4, pages=600, step_tokens=64, max_rows=rows), mask_rows=rows + 9) as runtime:
+    """With room for hardly more masks than requests that run at once draw from."""
+    with opened(EngineConfig(page=4, pages=600, step_tokens=64, max_rows=rows), mask_rows=2 * rows + 9) as runtime:
         assert ask_all(runtime, asked, at_once=True, forks=False) == [alone.answer(question) for question in asked]

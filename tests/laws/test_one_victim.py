@@ -114,7 +114,7 @@ class Bad:
     text: str = "the name "
     max_tokens: int = 40
     constraint: Constraint | None = None
-    stop: tuple[str, ...] = ()
+    min_tokens: int = 0
 
 
 def schema(text: str) -> JsonSchema:
@@ -134,7 +134,7 @@ BAD = {
     "too long": Bad(PromptTooLong, "context", text="z" * CONTEXT),
     "never fits the memory": Bad(PromptTooLong, "context", max_tokens=1 << 40),
     "empty": Bad(EmptyPrompt, text=""),
-    "stop and constraint": Bad(InvalidParameter, "stop", constraint=Regex("a"), stop=("a",)),
+    "least and constraint": Bad(InvalidParameter, "min_tokens", constraint=Regex("a"), min_tokens=1),
     "compiler": Bad(EngineFault, "the compiler fell over", constraint=CRASHES),
     "matcher": Bad(EngineFault, "the matcher lost its place", constraint=LOSES),
     "device": Bad(EngineFault, "the device is on fire", text=POISON),
@@ -144,7 +144,7 @@ BAD = {
 async def fail(session: Session, bad: Bad) -> None:
     branch = session.branch()
     session.extend(branch, [Text(bad.text)])
-    spec = GenerateSpec(max_tokens=bad.max_tokens, constraint=bad.constraint, stop=bad.stop, seed=1)
+    spec = GenerateSpec(max_tokens=bad.max_tokens, constraint=bad.constraint, min_tokens=bad.min_tokens, seed=1)
     with pytest.raises(bad.error, match=bad.words):
         await read(session, branch, spec)
     assert session.text(branch) == bad.text

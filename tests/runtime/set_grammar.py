@@ -96,6 +96,11 @@ class SetMatcher:
     def must_end(self) -> bool:
         return self._rest() == [()]
 
+    def copy(self) -> SetMatcher:
+        twin = SetMatcher(self._grammar)
+        twin._said = self._said
+        return twin
+
     def close(self) -> None:
         self.closed = True
 

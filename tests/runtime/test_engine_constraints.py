@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from espalier.runtime.messages import (
     Choose,
     Define,
@@ -9,7 +11,7 @@ from espalier.runtime.messages import (
     Sampling,
 )
 from tests.runtime.driving import GREEDY, PROMPT, bench_with_leases, define, generate
-from tests.runtime.harness import expected_answer, expected_scores
+from tests.runtime.harness import END, expected_answer, expected_scores
 
 
 def test_choices_are_scored_by_their_own_tokens_and_leave_the_lease_as_it_was() -> None:
@@ -78,13 +80,50 @@ def test_with_logprobs_the_mask_forces_and_the_answer_is_the_same() -> None:
     assert bench.finished(2).usage.forced == 0
 
 
-def test_a_budget_that_narrows_the_choice_is_reported() -> None:
-    bench = bench_with_leases(1)
-    define(bench, [[1, 2, 3, 4, 5, 6, 7, 8], [9, 10]])
-    bench.send(generate(1, 1, max_tokens=4, constraint=1))
+@pytest.mark.parametrize("logprobs", [None, 0])
+def test_a_budget_that_changed_what_was_drawn_is_reported_and_one_that_only_narrowed_the_choice_is_not(
+    logprobs: int | None
+) -> None:
+    """The model likes 9 more than 1 after this prompt."""
+    bench = bench_with_leases(2)
+    greedy = Sampling(temperature=0.0, ignore_end=True, logprobs=logprobs)
+    define(bench, [[1, 2, 3, 4, 5, 6, 7, 8], [9, 10]], constraint=1)
+    define(bench, [[9, 2, 3, 4, 5, 6, 7, 8], [1, 10]], constraint=2)
+    bench.send(generate(1, 1, max_tokens=4, constraint=1, sampling=greedy))
+    bench.send(generate(2, 2, max_tokens=4, constraint=2, sampling=greedy))
     bench.run()
-    assert bench.tokens(1) == [9, 10]
-    assert (bench.finished(1).reason, bench.finished(1).closed) == ("length", True)
+    assert (bench.tokens(1), bench.finished(1).reason, bench.finished(1).closed) == ([9, 10], "stop", False)
+    assert (bench.tokens(2), bench.finished(2).reason, bench.finished(2).closed) == ([1, 10], "length", True)
+
+
+def test_a_stop_id_ends_a_constrained_answer_drawn_or_forced() -> None:
+    """As a stop string does: what stands before it is told, and is no answer that the budget ended."""
+    bench = bench_with_leases(2)
+    define(bench, [[5, 6, 7, 8, 1, 2, 3], [5, 6, 7, 8, 4, 2, 3]])
+    for request, stop in ((1, 7), (2, 2)):
+        asked = Sampling(temperature=0.0, stop_ids=(stop,))
+        bench.send(generate(request, request, max_tokens=9, constraint=1, sampling=asked))
+    bench.run()
+    assert bench.tokens(1) == [5, 6]
+    assert bench.tokens(2)[:4] == [5, 6, 7, 8]
+    assert len(bench.tokens(2)) == 5
+    for request, stop in ((1, 7), (2, 2)):
+        done = bench.finished(request)
+        assert (done.reason, done.stop_id, done.closed) == ("stop", stop, False)
+
+
+def test_nothing_ends_an_answer_before_its_least_number_of_tokens() -> None:
+    """A model that wants to end, or a stop id, at each token; other penalties go on as they are."""
+    for least in range(1, 6):
+        for stop_ids in ((), (1, 2, 3)):
+            bench = bench_with_leases(1)
+            asked = Sampling(temperature=0.0, min_tokens=least, stop_ids=stop_ids, logit_bias=((END, 100.0), (2, 90.0)))
+            bench.send(generate(1, 1, max_tokens=9, sampling=asked))
+            bench.run()
+            assert bench.tokens(1)[:least] == ([2] * least if not stop_ids else bench.tokens(1)[:least])
+            assert len(bench.tokens(1)) == least
+            assert not set(bench.tokens(1)) & set(stop_ids)
+            assert bench.finished(1).reason == "stop"
 
 
 def test_a_budget_below_the_shortest_answer_is_refused_with_both_numbers() -> None:

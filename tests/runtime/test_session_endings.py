@@ -37,7 +37,9 @@ from tests.runtime.sessions import GREEDY, answer, greedy, opened, read, tokeniz
     (GenerateSpec(max_tokens=1, top_p=0.0), InvalidParameter, "top_p"),
     (GenerateSpec(max_tokens=1, top_p=float("inf")), InvalidParameter, "top_p"),
     (GenerateSpec(max_tokens=1, stop=("",)), InvalidParameter, "stop"),
-    (GenerateSpec(max_tokens=1, stop=("a",), constraint=Choices(("b",))), InvalidParameter, "stop"),
+    (GenerateSpec(max_tokens=1, min_tokens=1, constraint=Choices(("b",))), InvalidParameter, "min_tokens"),
+    (GenerateSpec(max_tokens=3, min_tokens=4), InvalidParameter, "min_tokens"),
+    (GenerateSpec(max_tokens=3, stop_ids=(5, 9999)), InvalidParameter, "stop_token_ids"),
 ])
 def test_a_bad_request_is_refused_before_anything_runs(
     spec: GenerateSpec, error: type[EspalierError], where: str

@@ -73,3 +73,29 @@ def test_nothing_comes_after_a_stop() -> None:
     assert finder.push("c") == finder.finish() == ""
     assert finder.found is not None
     assert finder.found.start == 1
+
+
+UNTIL = "<c>"
+
+
+@settings(max_examples=300, deadline=None)
+@given(
+    st.lists(st.text("a<c>", max_size=4), max_size=8),
+    st.lists(st.text("a<c>", min_size=1, max_size=4), max_size=4),
+)
+def test_stops_are_looked_for_before_the_first_until_only(pieces: list[str], stops: list[str]) -> None:
+    finder = StopFinder(stops, UNTIL)
+    shown = "".join([*(finder.push(piece) for piece in pieces), finder.finish()])
+    before, found, after = "".join(pieces).partition(UNTIL)
+    text, stop = naive(before, stops)
+    assert (shown, finder.found.stop if finder.found else None) == (text if stop else text + found + after, stop)
+    assert finder.found is None or finder.found.start == len(text)
+
+
+def test_text_that_is_skipped_holds_no_stop_and_counts() -> None:
+    finder = StopFinder(["ab"])
+    assert finder.skip("xaba") == "xaba"
+    assert finder.push("b a") == "b "
+    assert finder.push("b") == ""
+    assert finder.found is not None
+    assert (finder.found.stop, finder.found.start) == ("ab", 6)

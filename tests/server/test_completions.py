@@ -176,7 +176,7 @@ WRONG = [
     ({"logit_bias": {"9": -101}}, "logit_bias[9]", "invalid_value"),
     ({"stream_options": {}}, "stream_options", "invalid_value"),
     ({"response_format": {"type": "regex", "regex": "("}}, "response_format.regex", "invalid_constraint"),
-    ({"response_format": {"type": "json_object"}, "stop": "x"}, "stop", "invalid_value"),
+    ({"response_format": {"type": "json_object"}, "min_tokens": 1}, "min_tokens", "invalid_value"),
     ({"response_format": {"type": "json_schema"}}, "response_format.json_schema", "missing_required_parameter"),
 ]
 
