@@ -30,7 +30,7 @@ from .context import (
 )
 from .item_text import value_of
 from .jit import inner, shared
-from .tables import DECODED, FAR, FINAL, KIND, RULE, UNLIKE, ample, contains, returns
+from .tables import DECODED, FAR, FINAL, KIND, RULE, SURPLUS, UNLIKE, ample, contains, returns
 from .walk import NODE, OPEN, REG, STATE, heed, step
 
 # columns of the trail: of a prefix, where its threads end, the answer so far, the next byte to try (from 256 on
@@ -97,6 +97,13 @@ def _found(context, at, top, node, register):  # type: ignore[no-untyped-def]
     thread, states = threads_of(context)[at], states_of(context)
     return thread[NODE] == node and states[thread[STATE], KIND] == UNLIKE and (
         thread[REG] != register or states[thread[STATE], FINAL] == 1)
+
+
+@inner(_i8(CONTEXT_TYPE, _i8))
+def _comma_price(context, state):  # type: ignore[no-untyped-def]
+    """What the comma that leads to a state of a list costs beside its byte: behind it distances have it no more."""
+    row = states_of(context)[state]
+    return _i8(rules_of(context)[row[RULE], SURPLUS] if row[FINAL] == 0 else 0)
 
 
 @inner(types.boolean(CONTEXT_TYPE, _i8))
@@ -166,7 +173,8 @@ def find_way(context, at, top):  # type: ignore[no-untyped-def]
         heed(context, high, end, byte)
         for k in range(high, end):
             if _found(context, _i8(k), top, node, register):
-                return depth + 1 + costs_of(context)[threads[k, NODE]] + remaining(
+                comma = _comma_price(context, _i8(threads[k, STATE])) if top == 0 else _i8(0)
+                return depth + 1 + comma + costs_of(context)[threads[k, NODE]] + remaining(
                     context, _i8(threads[k, STATE]), _i8(threads[k, REG]), _i8(threads[k, OPEN]), _i8(1))
         if counts[FULL] == 1:
             return _i8(-1)

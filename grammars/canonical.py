@@ -115,7 +115,7 @@ class Canonical:
 
     def machine(self, plan: ListPlan) -> ItemMachine:
         """What may stand where in a list inside an item."""
-        if plan.machine is not None:
+        if plan.machine is not None and not plan.unlike:
             return plan.machine
         if plan.unique or plan.different:
             raise ManyTexts("items have lists whose items differ too")

@@ -46,7 +46,7 @@ from .flat import (
     UNLIKE,
     Flat,
 )
-from .free_key_costs import free_key_prices
+from .free_key_costs import free_key_price, several_free_keys
 from .gaps import GAP, bridge, has_gaps
 from .ir import CLOSE_KEY, NEXT_KEY, OPEN_KEY, Grammar
 from .item_costs import surplus
@@ -217,18 +217,29 @@ def _fill(context: Context, tables: Tables, grammar: Grammar, layout: Layout, av
     prices[:, 0] = tables.rules[:, SURPLUS]
     if unlike is not None:
         prices[:, 0] -= unlike
-    if (layout.flat.kinds == DISTINCT).any():
-        _price_keys(tables, layout, available, prices)
+        tables.rules[:, SURPLUS] += unlike
+    several = several_free_keys(layout.flat, layout.starts) if (layout.flat.kinds == DISTINCT).any() else {}
+    if (layout.flat.kinds == MEMBERS).any():
+        Arena(context, 2)  # of sets of keys: none is made here
+    found = _solved(context, tables, grammar, layout, available, held, prices)
+    for _ in several:  # the price of one may be in the values of another
+        if not _price_keys(tables, layout, available, several, prices):
+            break
+        found = _solved(context, tables, grammar, layout, available, held, prices)
+    return int(tables.distance[layout.bases[grammar.start]]), *found
+
+
+def _solved(context: Context, tables: Tables, grammar: Grammar, layout: Layout, available: Any, held: Any,
+            prices: Any) -> tuple[Arcs, Any, Context]:
+    """Solves all rules once. prices: of arrange."""
     arrays = arrange(layout.flat, layout.starts, layout.column_counts, available, held, prices)
     count = len(layout.rules)
     order, stack = np.empty(count, np.int32), np.empty(2 * (count + len(arrays.calls)) + 2, np.int32)
     _callees_first(arrays.calls, arrays.calls_of, grammar.start, order, stack, np.zeros(count, np.uint8))
     unordered = bool((layout.flat.kinds == MEMBERS).any())
-    if unordered:
-        Arena(context, 2)  # of sets of keys: none is made here
     solving = solving_context(arrays, layout.keys(available), layout.states, counted=unordered)
     _solve_all(context.address, solving.address, order, np.ones(count, np.uint8))
-    return int(tables.distance[layout.bases[grammar.start]]), arrays, order, solving
+    return arrays, order, solving
 
 
 def _lists(layout: Layout) -> list[int]:
@@ -239,11 +250,16 @@ def _lists(layout: Layout) -> list[int]:
     return np.unique(edges[edges[:, ACTION] == NEXT_KEY, OWNER]).tolist()  # type: ignore[no-any-return]
 
 
-def _price_keys(tables: Tables, layout: Layout, available: Any, prices: Any) -> None:
-    for index, (least, price) in free_key_prices(layout.flat, layout.starts, available).items():
+def _price_keys(tables: Tables, layout: Layout, available: Any, several: dict[int, int], prices: Any) -> bool:
+    """Prices of the free keys of objects that must have several, as distances are now; whether some became more."""
+    more = False
+    for index, least in several.items():
         if not tables.rules[index, LISTED]:
+            price = free_key_price(tables, layout.flat, layout.starts, index, least, available)
+            more = more or price > prices[index, 1]
             tables.rules[index, LEAST] = least
-            tables.rules[index, SURPLUS] = prices[index, 1] = price
+            tables.rules[index, SURPLUS] = prices[index, 1] = max(price, int(prices[index, 1]))
+    return more
 
 
 def compile_tables(grammar: Grammar, layout: Layout, single: Any, wide: Sequence[bytes], trie: Trie,

@@ -1,7 +1,7 @@
 """What a free key of an object in schema order costs at most, where several must come: law 4 at compile time.
 
-An object that must have n free keys has fewer than n before each of them. So one of the n cheapest is still free, and
-what the dearest of these has more than the cheapest is a price that holds whatever was written.
+An object that must have n free keys has fewer than n before each of them. So one of the n cheapest is still free, each
+with its value, and what the dearest of these has more than the cheapest is a price that holds whatever was written.
 """
 
 from __future__ import annotations
@@ -14,23 +14,22 @@ from numba import types
 from .flat import ACTION, CALL_TARGET, DISTINCT, OWNER, SOURCE, TARGET, Flat
 from .ir import CLOSE_KEY, NOTHING, OPEN_KEY
 from .jit import entry
+from .tables import BASE, FAR, LOW, RULE, Tables
 
 _i4, _i8s, _i88 = types.int32[::1], types.int64[::1], types.int64[:, ::1]
 _MANY = 1 << 20
 _LONGEST = 4_096  # bytes of a key that are looked at
 
 
-def free_key_prices(flat: Flat, starts: Any, available: Any) -> dict[int, tuple[int, int]]:
-    """By rule, the n free keys that it must have at most, and how many bytes the n-th cheapest has more than the
-    cheapest; objects of at most one are left out. starts: by rule, its first state. available: uint8 [256], 1 for bytes
-    that are tokens of their own."""
+def several_free_keys(flat: Flat, starts: Any) -> dict[int, int]:
+    """By rule, the n free keys that it must have at most; objects of at most one are left out. starts: by rule, its
+    first state."""
     need = np.full(int(flat.states.sum()), _MANY, np.int32)
     need[starts[flat.finals[:, 0]] + flat.finals[:, 1]] = 0
     _count_keys(flat.edges, flat.calls, starts, need)
     need[need == _MANY] = 0
     most = np.maximum.reduceat(need, starts)
-    return {rule: (int(most[rule]), _price(flat, rule, int(most[rule]), available))
-            for rule in np.flatnonzero((most > 1) & (flat.kinds == DISTINCT)).tolist()}
+    return {rule: int(most[rule]) for rule in np.flatnonzero((most > 1) & (flat.kinds == DISTINCT)).tolist()}
 
 
 @entry(types.void(_i88, _i88, _i8s, _i4))
@@ -52,37 +51,60 @@ def _count_keys(edges, calls, starts, need):  # type: ignore[no-untyped-def]
                 changed = True
 
 
-def _price(flat: Flat, rule: int, least: int, available: Any) -> int:
+def free_key_price(tables: Tables, flat: Flat, starts: Any, rule: int, least: int, available: Any) -> int:
+    """How many bytes the `least`-th cheapest free key of a rule, or the last, has more than the cheapest, as distances
+    are now. available: uint8 [256], 1 for bytes that are tokens of their own."""
     arcs: dict[int, list[tuple[int, int]]] = {}
-    starts, ends = set[int](), set[int]()
+    begins, ends = set[int](), dict[int, list[tuple[int, int]]]()
     for _, source, low, high, target, action in flat.edges_of(rule).tolist():
         ways = int(available[low: high + 1].sum())
         if action == OPEN_KEY:
-            starts.add(target)
+            begins.add(target)
         elif action == CLOSE_KEY and ways:
-            ends.add(source)
+            rest = _behind(tables, int(starts[rule]) + target)
+            if rest < FAR:
+                ends.setdefault(source, []).append((ways, rest))
         elif action == NOTHING and ways:
             arcs.setdefault(source, []).append((target, ways))
     endless = set(flat.calls[flat.calls[:, OWNER] == rule][:, SOURCE].tolist())
-    return max((_further(start, arcs, ends, endless, least) for start in starts), default=0)
+    return max((_further(begin, arcs, ends, endless, least) for begin in begins), default=0)
 
 
-def _further(start: int, arcs: dict[int, list[tuple[int, int]]], ends: set[int], endless: set[int], least: int) -> int:
-    """How many bytes the `least`-th of the keys that begin in one state, or the last, has more than the first. A called
-    body is presumed endless: within two bytes it has as many as are asked for."""
-    here, found, cheapest, last = {start: 1}, 0, -1, 0
+def _behind(tables: Tables, state: int) -> int:
+    """Bytes from behind a free key to the end, without another one where that is possible."""
+    row = tables.states[state]
+    base = int(row[BASE] + tables.rules[row[RULE], LOW])
+    alone = int(tables.distance[base + 1])
+    return alone if alone < FAR else int(tables.distance[base])
+
+
+def _further(begin: int, arcs: dict[int, list[tuple[int, int]]], ends: dict[int, list[tuple[int, int]]],
+             endless: set[int], least: int) -> int:
+    """What free_key_price gives, for keys that begin in one state. A called body is presumed endless: within two bytes
+    it has as many as are asked for."""
+    rests = [rest for found in ends.values() for _, rest in found]
+    here, costs = {begin: 1}, dict[int, int]()  # by cost, how many keys
     for length in range(_LONGEST):
-        more = sum(ways for state, ways in here.items() if state in ends)
-        if more and cheapest < 0:
-            cheapest = length
-        found, last = found + more, length if more else last
-        if found >= least or not here:
-            break
+        for state, ways in here.items():
+            for many, rest in ends.get(state, ()):
+                costs[length + rest] = min(_MANY, costs.get(length + rest, 0) + ways * many)
         if not endless.isdisjoint(here):
-            return length + 2 - max(cheapest, 0)
+            return length + 2 + max(rests) - min(costs, default=length + min(rests)) if rests else 0
+        if not here or _nth(costs, least) <= length + min(rests, default=0):
+            break
         following: dict[int, int] = {}
         for state, ways in here.items():
             for target, many in arcs.get(state, ()):
                 following[target] = min(_MANY, following.get(target, 0) + ways * many)
         here = following
-    return max(last - max(cheapest, 0), 0)
+    found = _nth(costs, least)
+    return (found if found < FAR else max(costs, default=0)) - min(costs, default=0)
+
+
+def _nth(costs: dict[int, int], n: int) -> int:
+    """The n-th least cost, FAR when there are not so many."""
+    for cost in sorted(costs):
+        n -= costs[cost]
+        if n <= 0:
+            return cost
+    return FAR

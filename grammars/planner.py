@@ -155,7 +155,7 @@ class Planner:
                                   lambda index: self._meaning.item(shape, index), self._meaning.negated,
                                   lambda places: self.plan(places, shape.pointer))
             plan = ListPlan(shape.pointer, [], self.plan((), shape.pointer), shape.least_items, shape.most_items,
-                            unique, machine=counter.machine())
+                            unique, machine=counter.machine(), unlike=unique is not None)
             if unique is not None:
                 self._unique.append(plan)
             return plan

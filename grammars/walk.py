@@ -143,7 +143,8 @@ def _move(context, low, high, entry, state, register, node, key, origin, byte): 
             report[CROSSED] += 1
         if action == OPEN_KEY and exact == 1 and rules[states[state, RULE], HAS_FREE] == 1:
             key = _i8(1)
-    if nodes_of(context)[node, STATUS] & FEW != 0 and not ample(context, target, register):
+    among = states[target, KIND] == UNLIKE and states[target, FINAL] == 0  # perhaps no item is left
+    if (among or nodes_of(context)[node, STATUS] & FEW != 0) and not ample(context, target, register):
         report[CROSSED] += 1
     doubtful = states[target, LOOSE] == 0 or exact == 1
     if doubtful and remaining(context, target, register, max(key, 0), exact) >= _FAR:

@@ -90,7 +90,9 @@ def check_overlays(grammar: CompiledGrammar, random: Random, steps: int, spare: 
             assert plain >= set(plan)
             assert _no_choice(naive, threads, vocabulary.spelled[plan[0]], _letters(vocabulary))
         assert allowed(grammar, both, left) == (set(both.forced(1, left)) or near)
-        tokens = sorted(near - set(vocabulary.stop)) if not plan or not near & set(plan) else plan
+        if plan and plan[0] not in near:  # without a budget `forced` goes on, where the others do not
+            break
+        tokens = plan or sorted(near - set(vocabulary.stop))
         if not tokens:
             break
         token = random.choice(tokens)

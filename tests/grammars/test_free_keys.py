@@ -33,19 +33,22 @@ TOKENS = st.lists(st.sampled_from([
     b'\\u00', b'\\u006', b'1":0', b'61":', b'\\u0061":0,"']), max_size=12, unique=True)
 
 
-def _object(keys: str, other: str, least: int, more: int, kind: int) -> dict[str, object]:
-    """kind: 0, names of one pattern; 2, properties of two; 1, both."""
+VALUES = st.sampled_from([{"enum": [0, 10]}, {"const": 1016}, {"const": ["a", "b"]}])
+
+
+def _object(keys: str, other: str, least: int, more: int, kind: int, value: dict[str, object]) -> dict[str, object]:
+    """kind: 0, names of one pattern; 2, properties of two; 1, both. value: of those of `other`."""
     found: dict[str, object] = {"type": "object", "minProperties": least}
     if more < 3:
         found["maxProperties"] = least + more
     if kind < 2:
         found |= {"propertyNames": {"pattern": keys}, "additionalProperties": {"const": 0}}
     if kind > 0:
-        found |= {"patternProperties": {keys: {"const": 0}, other: {"enum": [0, 10]}}, "additionalProperties": False}
+        found |= {"patternProperties": {keys: {"const": 0}, other: value}, "additionalProperties": False}
     return found
 
 
-OBJECTS = st.builds(_object, KEYS, KEYS, SMALL, st.integers(0, 4), st.integers(0, 2))
+OBJECTS = st.builds(_object, KEYS, KEYS, SMALL, st.integers(0, 4), st.integers(0, 2), VALUES)
 
 
 def _bound(schema: object, writing: Writing, tokens: list[bytes]) -> CompiledGrammar:
@@ -133,6 +136,11 @@ ZERO = {"const": 0}
     ({"additionalProperties": ZERO, "minProperties": 3, "propertyNames": {"pattern": "^[ab]?$"}}, '{"":0,"a":0,"b":0}'),
     ({"patternProperties": {"^(aa|babab)$": ZERO}, "additionalProperties": False, "minProperties": 2},
      '{"aa":0,"babab":0}'),
+    ({"patternProperties": {"^aa?$": ZERO, "^b": {"const": [0, 1, 0]}}, "additionalProperties": False,
+      "minProperties": 3}, '{"a":0,"aa":0,"b":[0,1,0]}'),
+    ({"patternProperties": {"^a$": ZERO, "^b$": {"patternProperties": {"^a$": ZERO, "^b": {"const": "bbaa"}},
+                                                 "additionalProperties": False, "minProperties": 2, "type": "object"}},
+      "additionalProperties": False, "minProperties": 2}, '{"a":0,"b":{"a":0,"b":"bbaa"}}'),
 ])
 def test_several_free_keys_are_counted_as_different(schema: dict[str, object], shortest: str) -> None:
     full = {"type": "object", **schema}

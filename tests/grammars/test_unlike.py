@@ -21,7 +21,7 @@ from espalier.grammars.ir import Unlike
 from espalier.grammars.limits import Limits
 
 from .drawn import small_vocabulary
-from .engine import bind
+from .engine import allowed, bind
 from .naive import Naive
 from .samplers import WAYS, answer, check_masks
 
@@ -40,6 +40,8 @@ TABLE: list[tuple[Any, list[str], list[str]]] = [
      ["[1,1.0]", "[[1],[1.0]]", '[{"a":1,"b":[2]},{"b":[2],"a":1}]', "[[[]],[[]]]", "[null,null]", "[10,1e1]"]),
     ({"items": TREE}, ['[{},{"below":{}},{"below":{"below":{}}}]'], ["[{},{}]", '[{"below":{}},{"below":{}}]']),
     ({"items": {**UNIQUE, "items": STRING}}, ['[[],["a"],["a","b"],["b","a"]]'], ['[["a","a"]]', '[["a"],["a"]]']),
+    ({"items": {**UNIQUE, "items": STRING, "contains": {"const": "a"}}}, ['[["a","b"],["b","a"],["a"]]'],
+     ['[["a","a"]]', '[["b","b","a"]]', '[["a"],["a"]]', '[["b"]]']),
     ({"items": {**UNIQUE, "items": OPEN}}, ['[[{}],[{},{"a":1}]]'], ["[[{},{}]]", "[[{}],[{}]]"]),
     ({"items": STRING, "contains": {"minLength": 2}}, ['["a","bc"]', '["bc"]'], ['["a"]', '["bc","bc"]', "[]"]),
     ({"items": INTEGER, "contains": {"minimum": 5}, "maxContains": 1, "minItems": 2}, ["[1,5]", "[9,1,2]"],
@@ -134,3 +136,24 @@ def test_every_budget_from_the_least_one_up_closes_however_few_tokens_are_tested
 def _exactly(digits: str) -> float | Decimal:
     """A float where it is the number: one that is not may equal an item that it does not."""
     return float(digits) if Decimal(float(digits)) == Decimal(digits) else Decimal(digits)
+
+
+@pytest.mark.parametrize(("items", "least"), [
+    ({"anyOf": [CLOSED, {"type": "boolean"}]}, 3), ({"anyOf": [FEW, {"enum": [1, "abxab"]}]}, 5),
+    ({**CLOSED, "properties": {"a": {**CLOSED, "required": ["b"], "patternProperties": {"^a": True}}}}, 0)])
+@pytest.mark.parametrize("spelling", ["one", "any"])
+def test_wherever_a_list_stands_some_token_brings_its_end_nearer(items: Any, least: int, spelling: Spelling) -> None:
+    """Also between items, where the next is followed by a comma; and no comma stands where no item is left."""
+    order = "schema" if spelling == "one" else "any"
+    constraint = JsonSchema(json.dumps({**UNIQUE, "items": items, "minItems": least}), order=order, spelling=spelling)
+    grammar = bind(compile_constraint(constraint, PATIENT), small_vocabulary(WORDS[::3], LETTERS))
+    stop = set(grammar.vocabulary.stop)
+    for seed in range(6):
+        matcher, random = grammar.matcher(forcing=False), Random(seed)
+        for _ in range(20):
+            need = matcher.min_tokens()
+            assert not need or allowed(grammar, matcher, need) - stop
+            here = sorted(allowed(grammar, matcher) - stop)
+            if not here:
+                break
+            matcher.accept(random.choice(here))
