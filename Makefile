@@ -17,7 +17,7 @@ test: $(VENV)/.test
 
 check: $(VENV)/.test
 	$(RUN) -m ruff check .
-	$(RUN) -m mypy src/espalier
+	$(RUN) -m mypy src/espalier scripts
 	$(RUN) -m pytest tests/test_layout.py
 
 bench: $(VENV)/.test

@@ -83,10 +83,11 @@ class Target:
                 return None
         if kind == "json_schema":
             way = zlib.crc32(text.encode("utf-8", "surrogatepass"))
-            order, spelling = (("schema", "one"), ("any", "one"), ("any", "any"))[way % 3]
-            return JsonSchema(text, spacing=("compact", "spaced", "indented", "any")[way // 3 % 4], order=order,
-                              spelling=spelling, format=("assertion", "annotation")[way // 9 % 2])
-        return {"regex": Regex, "lark": Lark, "gbnf": Gbnf}[kind](text)
+            return JsonSchema(text, spacing=("compact", "spaced", "indented", "any")[way // 3 % 4],
+                              order=("schema", "any", "any")[way % 3], spelling=("one", "one", "any")[way % 3],
+                              format=("assertion", "annotation")[way // 9 % 2])
+        kinds: dict[str, type[Regex | Lark | Gbnf]] = {"regex": Regex, "lark": Lark, "gbnf": Gbnf}
+        return kinds[kind](text)
 
     def _compile(self, constraint: Constraint) -> None:
         """Also bound to a vocabulary, when it is small, and read for a few tokens."""

@@ -70,7 +70,8 @@ def _sources(case: Any) -> list[tuple[str, Any]]:
     for group in groups:
         if not isinstance(group, dict):
             continue
-        given = group.get("input") if isinstance(group.get("input"), dict) else group
+        held = group.get("input")
+        given: dict[str, Any] = held if isinstance(held, dict) else group
         found += [(kind, given[key]) for key, kind in (("schema", "json_schema"), ("regex", "regex"), ("lark", "lark"),
                                                        ("gbnf", "gbnf")) if isinstance(given.get(key), dict | str)]
     return found

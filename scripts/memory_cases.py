@@ -172,7 +172,8 @@ def rotation_and_copies() -> None:
         cache = _pool(kv, dim, kind)
         cos, sin = (x.to(CUDA) for x in rope_write.rope_table(64, dim, 1e4))
         qkv = torch.randn(batch.tokens, (heads + 2 * kv) * dim, device=CUDA).bfloat16()
-        norms = rope_write.HeadNorms(*torch.ones(2, dim, device=CUDA).bfloat16(), 1e-5) if dim == 80 else None
+        ones = torch.ones(dim, device=CUDA).bfloat16()
+        norms = rope_write.HeadNorms(ones, ones, 1e-5) if dim == 80 else None
         scales = (cache.k_scale[0], cache.v_scale[0]) if cache.k_scale else None
         rope_write.on_device(qkv, cos, sin, cache.k[0], cache.v[0], batch, interleaved=dim == 80, norms=norms,
                              scales=scales)

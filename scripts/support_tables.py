@@ -12,6 +12,7 @@ import json
 import re
 import textwrap
 from collections.abc import Iterable
+from functools import partial
 from pathlib import Path
 
 from espalier.grammars import formats, support
@@ -32,7 +33,7 @@ def enforced() -> str:
     return "\n".join(["| keyword | |", "|---|---|", *rows])
 
 
-def annotations() -> str:
+def ignored() -> str:
     return "\n".join(["| keyword |", "|---|", *(f"| {_quoted(names)} |" for names in support.ANNOTATIONS)])
 
 
@@ -72,14 +73,18 @@ def measured() -> str:
     return "\n".join([head, "|---|---|---|", *(f"| {' | '.join(row)} |" for row in cells)])
 
 
-TABLES = {"enforced": enforced, "annotations": annotations, "formats": format_names, "measured": measured}
+TABLES = {"enforced": enforced, "annotations": ignored, "formats": format_names, "measured": measured}
+
+
+def _filled(table: str, found: re.Match[str]) -> str:
+    return f"{found[1]}{table}{found[2]}"
 
 
 def written(page: str) -> str:
     """The page with its tables written anew. Raises ValueError when a table has lost its place."""
     for name, table in TABLES.items():
         place = re.compile(rf"(<!-- {name}: [^\n]* -->\n).*?(\n<!-- end -->)", re.DOTALL)
-        page, count = place.subn(lambda found, table=table: f"{found[1]}{table()}{found[2]}", page)
+        page, count = place.subn(partial(_filled, table()), page)
         if count != 1:
             raise ValueError(f"the page must have one place for the table {name!r}, not {count}")
     return page

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 from importlib.metadata import version
 from pathlib import Path
 
@@ -77,3 +79,8 @@ def test_what_is_missing_is_said_with_the_way_out(folder: Path, arguments: list[
     done = run("grammar", "check", *(folder / argument for argument in arguments))
     assert done.exit_code == 2
     assert said in done.stderr
+
+
+def test_the_package_runs_as_the_command() -> None:
+    said = subprocess.run([sys.executable, "-m", "espalier", "--help"], capture_output=True, text=True, check=True)
+    assert "Usage: espalier" in said.stdout

@@ -82,7 +82,7 @@ class Choices:
 async def answering(runtime: ChatRuntime, gate: Gate, question: Question) -> AsyncIterator[Choices]:
     """Whatever way the scope is left, the session is closed and its memory is free."""
     with gate.enter(question.choices):
-        session = runtime.session()
+        session = runtime.session(question.form.cache_salt or "")
         try:
             choices = await _begun(runtime, session, question)
             try:

@@ -78,7 +78,8 @@ class ChatRuntime(Protocol):
     def spelled(self, token: int) -> bytes:
         """The bytes of a token; a special one is spelled as templates write it."""
 
-    def session(self) -> ChatSession: ...
+    def session(self, salt: str = "") -> ChatSession:
+        """salt: sessions of two salts share nothing that is cached."""
 
     async def compile(self, constraint: Constraint) -> CompiledConstraint:
         """Raises ConstraintError."""

@@ -65,6 +65,7 @@ class SamplingForm(Form):
     stream: bool | None = None
     stream_options: StreamOptions | None = None
     user: Name | None = None
+    cache_salt: Annotated[str, Field(min_length=1, max_length=512)] | None = None
     frequency_penalty: Annotated[Fraction, Field(ge=-2, le=2)] | None = None
     presence_penalty: Annotated[Fraction, Field(ge=-2, le=2)] | None = None
     repetition_penalty: Annotated[Fraction, Field(gt=0, le=MOST_REPETITION)] | None = None

@@ -69,7 +69,8 @@ def check_next_rows(report: Report) -> None:
     some = torch.arange(0, n, 2, device="cuda")
     token[some] = tokens[row[some].clamp_min(0).long() * each + torch.randint(each, some.shape, device="cuda")]
     expected = torch.full((n,), -9, dtype=torch.int32)
-    next_row.reference(*(x.cpu() for x in (row, token, keeps, begin, tokens, targets)), expected)
+    next_row.reference(
+        row.cpu(), token.cpu(), keeps.cpu(), begin.cpu(), tokens.cpu(), targets.cpu(), expected)
     next_row.on_device(row, token, keeps, begin, tokens, targets, row)
     report("transition words, in place", torch.equal(row.cpu(), expected),
            f"{int((expected < 0).sum())} of {n} for the host")

@@ -40,9 +40,10 @@ def attended(
     work = Work.of(made, q_heads=GROUPS * KV_HEADS, head_dim=q.shape[2], device=q.device)
     for scratch in (work.part_o, work.part_ml):
         scratch.fill_(torch.nan)
+    side = torch.cuda.Stream(priority=-1)  # type: ignore[no-untyped-call]
     return attend(
         q, k, v, stepped(forest, "cuda"), work, score, out=torch.full_like(q, torch.nan), exact=exact,
-        side=torch.cuda.Stream(priority=-1), tiles=tiles, overlap=overlap)
+        side=side, tiles=tiles, overlap=overlap)
 
 
 def error_of(ours: torch.Tensor, expected: torch.Tensor) -> float:

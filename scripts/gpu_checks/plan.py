@@ -110,7 +110,7 @@ def differing(exact: bool) -> tuple[int, int]:
     table = torch.zeros((ROWS, WIDTH), dtype=torch.int32, device="cuda")
     step = buffer.step(table)
     (work, error), out, score = room("cuda"), torch.empty_like(q), Score(DIM**-0.5)
-    side = torch.cuda.Stream(priority=-1)
+    side = torch.cuda.Stream(priority=-1)  # type: ignore[no-untyped-call]
 
     def compute() -> None:
         buffer.send()

@@ -131,13 +131,13 @@ def check_alone(report: Report) -> None:
     qkv = torch.randn(3000, 48 * 128, device=CUDA).to(torch.bfloat16)
     cos, sin = (x.to(CUDA) for x in rope_write.rope_table(4096, 128, 5e5))
     weights = torch.rand(128, device=CUDA).to(torch.bfloat16)
-    for name, how in (("plain", {}), ("norm", {"norms": rope_write.HeadNorms(weights, weights, 1e-5)})):
+    for name, norms in (("plain", None), ("norm", rope_write.HeadNorms(weights, weights, 1e-5))):
         found = []
         for first, count in ((0, 3000), (993, 1), (990, 7)):
             span = Span(0, count, first, tuple(range(pages)))
             cache = pool_of(pages, 8, 128, torch.bfloat16, 1)
             q = rope_write.on_device(qkv[first : first + count].contiguous(), cos, sin, cache.k[0], cache.v[0],
-                                     Batch.of([span], page=16, pages=pages, device=CUDA), **how)
+                                     Batch.of([span], page=16, pages=pages, device=CUDA), norms=norms)
             found.append((q[993 - first], cache.k[0][993 // 16, :, 993 % 16]))
         good = all(torch.equal(a, b) for others in found[1:] for a, b in zip(others, found[0], strict=True))
         report(f"rope_write {name}: the same bits in every step", good, "")

@@ -36,7 +36,8 @@ def _case(name: str, tile: Tile, kv: str = "bf16", **changes: Any) -> Case:
 
 def _cases() -> tuple[Case, ...]:
     pairs = {"DIM": 64, "WIDTH": 64, "SCALED": True, "PAIRED": True}
-    exact, large = {"CHUNK": 512}, {"DIM": 256, "WIDTH": 256}
+    exact: dict[str, Any] = {"CHUNK": 512}
+    large: dict[str, Any] = {"DIM": 256, "WIDTH": 256}
     large_pairs = {**pairs, "DIM": 128, "WIDTH": 128}
     merge = {"HEADS": 32, "DIM": 128, "WIDTH": 128, "AHEAD": 16, "EACH": 1, "OVERLAP": False}
     return (

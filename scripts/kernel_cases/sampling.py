@@ -47,7 +47,7 @@ def _cases() -> tuple[Case, ...]:
         ))
     cases.append(Case("check", check.check, _types(
         check.check, "fp32", "*i32: error safe; *fp32: safe_temperature; i32: n rows mask_rows"), {"CHUNK": CHUNK}))
-    pivots, tuned = {"PIVOTS": TUNED.pivots, "OVERLAP": True}, TUNED
+    chosen, tuned = {"PIVOTS": TUNED.pivots, "OVERLAP": True}, TUNED
     for name, kernel, constants, warps in (
         ("guess", bracket.guess, {"SAMPLE": tuned.sample, "BUCKETS": BUCKETS}, tuned.guess_warps),
         ("bracket", bracket.bracket, {"TILES": 2048, "LONG": tuned.long}, tuned.bracket_warps),
@@ -56,7 +56,7 @@ def _cases() -> tuple[Case, ...]:
          tuned.finish_warps),
     ):
         cases.append(Case(
-            f"flat {name}", kernel, _types(kernel, "fp32", more), {**constants, **pivots}, (*ALIGNED, "capacity"),
+            f"flat {name}", kernel, _types(kernel, "fp32", more), {**constants, **chosen}, (*ALIGNED, "capacity"),
             warps, wide=("logits",) if name == "collect" else (),
         ))
     cases.append(Case("next_row", next_row._next_row, typed(

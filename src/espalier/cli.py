@@ -225,4 +225,4 @@ def say_samples(report: SampleReport, as_json: bool) -> None:
 
 
 def main() -> None:
-    app()
+    app(prog_name="espalier")

@@ -51,7 +51,7 @@ class FakeRuntime:
     def spelled(self, token: int) -> bytes:
         return b"%d" % token
 
-    def session(self) -> FakeSession:
+    def session(self, salt: str = "") -> FakeSession:
         self.open_sessions += 1
         return FakeSession(self)
 

@@ -114,6 +114,33 @@ def test_166_an_echoed_prompt_is_scored_without_generating(writer: openai.OpenAI
     assert (reply.usage.completion_tokens, choice.finish_reason) == (0, "length")
 
 
+@pytest.mark.parametrize("options", [{"max_tokens": 0}, {"max_tokens": 1}, {"max_tokens": 1, "n": 2}], ids=str)
+def test_an_echoed_prompt_that_is_not_scored_comes_from_the_cache(
+    scripted: tuple[LiveServer, Runtime], writer: openai.OpenAI, options: dict[str, Any]
+) -> None:
+    prompt = f"a long prompt that was met before, with {options}"
+    complete(writer, prompt, echo=True, **options)
+    before = asyncio.run(scripted[1].stats())
+    reply = complete(writer, prompt, echo=True, **options)
+    after = asyncio.run(scripted[1].stats())
+    assert reply.choices[0].text.startswith(prompt)
+    assert reply.usage.prompt_tokens_details.cached_tokens >= len(prompt) - 1
+    assert after.tokens_computed - before.tokens_computed <= options.get("n", 1)
+
+
+def test_216_two_salts_share_nothing(writer: openai.OpenAI) -> None:
+    prompt = "a prompt of some tenant"
+
+    def cached(**more: str) -> int:
+        usage = complete(writer, prompt, extra_body=more).usage
+        return usage.prompt_tokens_details.cached_tokens
+
+    first = [cached(), cached(cache_salt="a"), cached(cache_salt="b")]
+    second = [cached(), cached(cache_salt="a"), cached(cache_salt="b")]
+    assert max(first) < 4  # others may have begun with the same letters
+    assert min(second) >= len(prompt) - 4
+
+
 def test_scores_are_those_of_the_model_and_tell_whether_a_token_is_the_likeliest(writer: openai.OpenAI) -> None:
     logprobs = complete(writer, "abx", echo=True, max_tokens=1, logprobs=2).choices[0].logprobs
     assert logprobs.tokens == ["a", "b", "x", "y"]

@@ -1,0 +1,5 @@
+"""`python -m espalier`: the command line."""
+
+from .cli import main
+
+main()
