@@ -12,7 +12,9 @@ from __future__ import annotations
 
 from numba import types
 
-from .arena import DEPTH, FEW, FULL, KEYS, NODES, PARENT, REGISTER, RETURN, SETS, SPELLED, STATUS, TEXT, USED, undo
+from .alike import among_alike
+from .alike_costs import bytes_in_item, dearer
+from .arena import FEW, FULL, KEYS, NODES, PARENT, REGISTER, RETURN, SETS, SPELLED, STATUS, TEXT, USED, undo
 from .closing import remaining
 from .context import (
     CONTEXT_TYPE,
@@ -51,24 +53,13 @@ def _floor(context, at):  # type: ignore[no-untyped-def]
     nodes, threads, states = nodes_of(context), threads_of(context), states_of(context)
     node, found = _i8(threads[at, NODE]), _i8(-1)
     if states[threads[at, STATE], KIND] == UNLIKE and threads[at, REG] > 0:
-        found = _i8(0)
+        found = _i8(-1 if among_alike(context, _i8(threads[at, STATE])) else 0)
     while node > 0 and nodes[node, USED] == 2:
-        if states[nodes[node, RETURN], KIND] == UNLIKE and nodes[node, REGISTER] > 0:
+        back = _i8(nodes[node, RETURN])
+        if states[back, KIND] == UNLIKE and nodes[node, REGISTER] > 0 and not among_alike(context, back):
             found = node
         node = _i8(nodes[node, PARENT])
     return found
-
-
-@inner(_i8(CONTEXT_TYPE, _i8, _i8))
-def _guide(context, at, top):  # type: ignore[no-untyped-def]
-    """Bytes from threads[at] to the end of the item over the node `top`, whatever was written."""
-    nodes, threads = nodes_of(context), threads_of(context)
-    total = remaining(context, _i8(threads[at, STATE]), _i8(threads[at, REG]), _i8(threads[at, OPEN]), _i8(1))
-    node = _i8(threads[at, NODE])
-    while node > 0 and node != top and nodes[node, DEPTH] > nodes[top, DEPTH]:
-        total += remaining(context, _i8(nodes[node, RETURN]), _i8(nodes[node, REGISTER]), _i8(0), _i8(1))
-        node = _i8(nodes[node, PARENT])
-    return total
 
 
 @inner(types.boolean(CONTEXT_TYPE, _i8, _i8))
@@ -148,7 +139,7 @@ def find_way(context, at, top):  # type: ignore[no-untyped-def]
     state = _i8(nodes_of(context)[top, RETURN] if top > 0 else threads[at, STATE])
     decoded, floor = _i8(rules_of(context)[states_of(context)[state, RULE], DECODED]), top if top > 0 else node
     trail[0, END], trail[0, ANSWER], trail[0, NEXT], trail[0, NEAR] = (
-        at + 1, counts[TEXT], 0, _guide(context, at, floor))
+        at + 1, counts[TEXT], 0, bytes_in_item(context, at, floor))
     while depth >= 0 and spent < _MOST:
         at_byte = trail[depth, NEXT]
         if at_byte == 512:
@@ -166,7 +157,7 @@ def find_way(context, at, top):  # type: ignore[no-untyped-def]
             continue
         near = _i8(_FAR)
         for k in range(high, end):
-            near = min(near, _guide(context, _i8(k), floor))
+            near = min(near, bytes_in_item(context, _i8(k), floor))
         if (near < trail[depth, NEAR]) != (at_byte < 256) or near >= _FAR or depth + 1 >= last:
             continue
         spent += 1
@@ -212,6 +203,7 @@ def closest(context, count, limit):  # type: ignore[no-untyped-def]
         if cost >= _FAR or cost + costs[node] >= best or cost + costs[node] > limit:
             continue
         cost += costs[node]
+        cost += dearer(context, _i8(k), _i8(limit < ANY))
         top = _floor(context, _i8(k))
         few = nodes[node, STATUS] & FEW != 0 or states[state, KIND] == UNLIKE
         if top >= 0 and (limit < ANY or (few and not ample(context, state, register))):

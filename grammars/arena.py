@@ -31,7 +31,9 @@ from .jit import entry, inner
 # outside of one
 NODES, KEYS, SETS, FULL, LONGEST, TEXT = 0, 1, 2, 3, 4, 5
 PARENT, RETURN, REGISTER, DEPTH, USED, STATUS = 0, 1, 2, 3, 4, 5  # columns of `nodes`
-FEW, WITHIN = 1, 2  # bits of STATUS: the value of an unlike item may have few ways left; the frame is in such an item
+# bits of STATUS: the value of an unlike item may have few ways left; the frame is in such an item, or in one of a list
+# in which two must be equal; it must be a copy of one before
+FEW, WITHIN, FIXED = 1, 2, 4
 SPELLED = 1 << 10  # added to the bytes of the answer where they are a key, which is compared with none
 # columns of `sets`, after the parent set and the key: what closing.py remembers, and what members.py knows of the set
 STARTS, SPENT, FOUND, AMOUNT, MET, DECLARED, KIND_OF, NEXT_COST = 2, 3, 4, 5, 6, 7, 8, 9

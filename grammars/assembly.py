@@ -56,7 +56,7 @@ from .tables import (
     RULE,
     SIZE,
     START,
-    SURPLUS,
+    TWO,
     Layout,
     Tables,
 )
@@ -73,7 +73,7 @@ def build_tables(layout: Layout, single: Any) -> Tables:
     states, calls = np.zeros((layout.states, AMPLE + 1), np.int32), np.empty((len(flat.calls), 4), np.int32)
     _fill_states(flat.finals, flat.calls, flat.kinds, flat.states, layout.starts, layout.base_of, layout.column_counts,
                  states, calls)
-    rules = np.zeros((len(layout.rules), SURPLUS + 1), np.int32)
+    rules = np.zeros((len(layout.rules), TWO + 1), np.int32)
     rules[:, [LOW, PLATEAU, HIGH]] = layout.bounds
     rules[:, START] = layout.starts
     following: list[int] = []

@@ -117,8 +117,8 @@ class Canonical:
         """What may stand where in a list inside an item."""
         if plan.machine is not None and not plan.unlike:
             return plan.machine
-        if plan.unique or plan.different:
-            raise ManyTexts("items have lists whose items differ too")
+        if plan.unique or plan.different or plan.alike:
+            raise ManyTexts("items have lists whose items are compared too")
         last = max(len(plan.prefix), plan.least, plan.most or 0)
         if last > _MANY:
             raise ManyTexts("items have lists of too many items to count")

@@ -6,6 +6,7 @@ from collections.abc import Set
 
 import msgspec
 
+from .alike_lists import check_nesting
 from .build import RuleBuilder
 from .choices import choices_dfa
 from .constraint import AnyObject, Choices, Constraint, Content, Gbnf, JsonSchema, Lark, Regex, Tags, Writing
@@ -95,6 +96,7 @@ def _schema(meaning: Meaning, writing: Writing, meter: Meter) -> Grammar:
     root = planner.plan(("#",), "#")
     planner.settle(root)
     rules, start = Emitter(meter, writing).emit(root)
+    check_nesting(rules)
     return Grammar(rules, start, meaning.notes)
 
 

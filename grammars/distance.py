@@ -19,6 +19,7 @@ from typing import Any
 import numpy as np
 from numba import types
 
+from .alike_parts import mark_alike
 from .ample import mark_ample
 from .arcs import Arcs, arrange
 from .arena import Arena
@@ -48,7 +49,7 @@ from .flat import (
 )
 from .free_key_costs import free_key_price, several_free_keys
 from .gaps import GAP, bridge, has_gaps
-from .ir import CLOSE_KEY, NEXT_KEY, OPEN_KEY, Grammar
+from .ir import CLOSE_KEY, NEXT_KEY, OPEN_KEY, Grammar, Unlike
 from .item_costs import surplus
 from .jit import entry, inner
 from .member_costs import fill_unwritten, solve_members
@@ -270,6 +271,10 @@ def compile_tables(grammar: Grammar, layout: Layout, single: Any, wide: Sequence
 
     Raises MissingByte when only bytes without a token stand in the way, Unsatisfiable when no text fits at all.
     """
+    if wide and any(isinstance(rule.register, Unlike) and rule.register.alike for rule in layout.rules):
+        raise MissingByte("two equal items of a list are written byte by byte, and some bytes are no token",
+                          where=grammar.rules[grammar.start].pointer,
+                          fix="Use a model whose vocabulary has all bytes.")
     tables, context = build_tables(layout, single), Context()
     context.put(TABLES, tables)
     context.put(TRIE, trie)
@@ -296,6 +301,7 @@ def compile_tables(grammar: Grammar, layout: Layout, single: Any, wide: Sequence
         raise _cause(grammar, layout, single)
     finish(context, tables, layout)
     if unlikes:
+        mark_alike(tables, layout)
         mark_ample(context, tables)
     return tables
 

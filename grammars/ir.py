@@ -19,7 +19,7 @@ from itertools import chain
 
 import msgspec
 
-IR_VERSION = 5
+IR_VERSION = 6
 
 # An edge on CHARACTER + code: the character `code` of a JSON string in any spelling, itself or escaped (characters.py).
 CHARACTER = 0x100
@@ -32,6 +32,9 @@ CLOSE_KEY = 3  # a free key ends: the edge of its closing quote; blocked when th
 WRITTEN = 4  # a property is complete: the call of its value
 MEET = 5  # as WRITTEN, and its value meets the demand of the object
 NEXT_KEY = 6  # a list goes on: the open key, if there is one, ends as by CLOSE_KEY, and the next begins
+AGAIN = 7  # an item has the value of one before: the call of it
+COPY = 8  # as AGAIN, and it is written as that was
+ANYWAY = 9  # an item has any value
 KEY = 16
 
 
@@ -96,10 +99,13 @@ class Unlike(msgspec.Struct, frozen=True, tag="unlike"):
     """Items of a list that differ as values, whatever their texts. Every call of the rule reads one item; where it
     returns, the value of the text that it read joins the set of those written, and one that is there already blocks the
     return. least: how many there must be (the states count them). decoded: as in Order.
+    alike: two must be equal. What returns by AGAIN or COPY has a value of the set, as text by COPY, and what returns by
+    ANYWAY any: the set is empty behind both. Where nothing but COPY leads on, all calls are of one rule.
     """
 
     least: int = 0
     decoded: bool = False
+    alike: bool = False
 
 
 class Call(msgspec.Struct, frozen=True, array_like=True):

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from .alike_lists import AlikeItems
 from .build import RuleBuilder
 from .different import DifferentItems
 from .errors import ConstraintTooLarge
@@ -38,6 +39,8 @@ class ListEmitter:
         self._deferred = plan.least > self._turn
 
     def rule(self) -> Rule:
+        if self._plan.alike:
+            return AlikeItems(self._emitter, self._builder, self._plan, self._depth).rule()
         if self._plan.unlike:
             machine = self._plan.machine or self._by_place()
             return self._counted(machine, Unlike(machine.least() or 0, self._emitter.writing.spelling == "any"))

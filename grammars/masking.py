@@ -6,7 +6,7 @@ import numpy as np
 from numba import types
 
 from .advancing import advance, nearest_alive
-from .arena import FEW, FULL, KEYS, NODES, SETS, STATUS, TEXT, undo
+from .arena import FEW, FIXED, FULL, KEYS, NODES, SETS, STATUS, TEXT, undo
 from .context import (
     CONTEXT_TYPE,
     TRIE_TYPE,
@@ -58,7 +58,8 @@ def _loops(context, at, exact):  # type: ignore[no-untyped-def]
         return False
     state = threads[at, STATE]
     heedless = states[state, KIND] <= COUNTER or (exact == 0 and rules_of(context)[states[state, RULE], TIGHT] == 0)
-    if nodes_of(context)[threads[at, NODE], STATUS] & FEW != 0 and states[state, AMPLE] != 1:
+    status = nodes_of(context)[threads[at, NODE], STATUS]
+    if status & FIXED != 0 or (status & FEW != 0 and states[state, AMPLE] != 1):
         return False
     return states[state, LOOP] != NO_LOOP and heedless
 

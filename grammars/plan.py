@@ -87,7 +87,7 @@ class ListPlan:
     """prefix: the first items; rest: the others. most None: without end. unique: the pointer of uniqueItems.
     different: with unique, when the texts of items are compared. machine: where position alone does not say what may
     stand next; then it says everything. unlike: with unique, when the values of items are compared, whatever their
-    texts."""
+    texts. alike: the pointer of uniqueItems, where some two items must be equal and their values are compared."""
 
     pointer: str
     prefix: list[ValuePlan]
@@ -98,6 +98,7 @@ class ListPlan:
     different: Different | None = None
     machine: ItemMachine | None = None
     unlike: bool = False
+    alike: str | None = None
     possible: bool = False
 
     def settled(self) -> bool:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from numba import types
 
-from .arena import FEW, PARENT, REGISTER, RETURN, STATUS
+from .arena import FEW, FIXED, PARENT, REGISTER, RETURN, STATUS
 from .context import CONTEXT_TYPE, nodes_of, rules_of, states_of, threads_of
 from .jit import inner
 from .members import class_of
@@ -55,7 +55,7 @@ def sign(context, count, ends, looked, reach, signed, length):  # type: ignore[n
     length += 1
     for k in range(count):
         state, node = _i8(threads[k, STATE]), _i8(threads[k, NODE])
-        signed[length] = 2 * state + (nodes[node, STATUS] & FEW)
+        signed[length] = 8 * state + (nodes[node, STATUS] & (FEW | FIXED))
         signed[length + 1] = _class(context, state, _i8(threads[k, REG]), reach)
         length += 2
         if looked >= 0 and count > 1:
@@ -68,7 +68,7 @@ def sign(context, count, ends, looked, reach, signed, length):  # type: ignore[n
                 break
             state, register = _i8(nodes[node, RETURN]), _i8(nodes[node, REGISTER])
             node = _i8(nodes[node, PARENT])
-            signed[length] = 2 * state + (nodes[node, STATUS] & FEW)
+            signed[length] = 8 * state + (nodes[node, STATUS] & (FEW | FIXED))
             signed[length + 1] = _class(context, state, register, reach)
             length += 2
     return length

@@ -10,7 +10,7 @@ from __future__ import annotations
 import numpy as np
 from numba import types
 
-from .arena import FEW, STATUS
+from .arena import FEW, FIXED, STATUS
 from .context import (
     CONTEXT_TYPE,
     TRIE_TYPE,
@@ -92,7 +92,8 @@ def _list_of(context, at, exact):  # type: ignore[no-untyped-def]
     state, register, node = threads[at, STATE], threads[at, REG], threads[at, NODE]
     if threads[at, OPEN] != 0 or states[state, KIND] >= DISTINCT:
         return _i8(-1)
-    if nodes_of(context)[node, STATUS] & FEW != 0 and states[state, AMPLE] != 1:
+    status = nodes_of(context)[node, STATUS]
+    if status & FIXED != 0 or (status & FEW != 0 and states[state, AMPLE] != 1):
         return _i8(-1)
     for k in range(known[SLOTS, 0]):
         if (known[k, 0] == state and known[k, 1] == register and known[k, 2] == node

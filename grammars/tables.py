@@ -25,7 +25,7 @@ from .arena import SETS, intern_pair
 from .characters import written_out
 from .context import CONTEXT_TYPE, distance_of, next_required_of, rules_of, sets_of, states_of
 from .errors import ConstraintTooLarge
-from .flat import COUNTER, DISTINCT, MEMBERS, ORDER, PLAIN, UNLIKE, Flat
+from .flat import CALL_ACTION, COUNTER, DISTINCT, MEMBERS, ORDER, OWNER, PLAIN, UNLIKE, Flat
 from .ir import COUNT, KEY, NOTHING, OPEN_KEY, Counter, Grammar, Members, Order, Rule
 from .jit import inner
 from .member_keys import MemberKeys, member_keys
@@ -44,6 +44,9 @@ PART, REACH, REACH_END = 8, 9, 10  # of Members: where it lies (member_keys.py),
 AMPLE = 11
 # a PART of Order.distinct: inside a key that has finitely many ends, or where one of finitely many keys must come
 NARROW = 1
+# a PART of Unlike, where two items must be equal: items have differed so far, and a new one may follow or none; the one
+# that returned here is equal to another by its value or its text; none need be equal any more
+MAYBE, LASTLY, TWICE, COPIED, FREELY = 1, 2, 3, 4, 5
 NO_LOOP, FREE_LOOP, COUNT_LOOP = 0, 1, 2  # values of LOOP: all plain bytes lead back here, with which action
 # columns of `rules`: LOW is the counter's minimum or the number of properties
 LOW, PLATEAU, HIGH, NEXT, START, EDGES, EDGES_END, TIGHT, WIDEST = 0, 1, 2, 3, 4, 5, 6, 7, 8
@@ -53,6 +56,8 @@ LOW, PLATEAU, HIGH, NEXT, START, EDGES, EDGES_END, TIGHT, WIDEST = 0, 1, 2, 3, 4
 FIRST, SIZE, NEEDED, OWED, LEAST, MOST, FILLER, ENDING, COMMA, KEYS_AT, HAS_FREE, DEMAND = range(9, 21)
 # of Members and Order: keys are compared decoded; they are items of a list, and the next one's price beside its bytes
 DECODED, LISTED, SURPLUS = 21, 22, 23
+# of Unlike where two items must be equal: bytes of the cheapest one, and of two such; else 0
+CHEAPEST, TWO = 24, 25
 # columns of `members`: the cost with its comma, whether it is required, bytes behind the key, the i-th cheapest that is
 # not required
 COST, REQUIRED, BEHIND_KEY, RANKED = 0, 1, 2, 3
@@ -178,6 +183,7 @@ class Layout:
 
     def __init__(self, grammar: Grammar, max_states: int, max_entries: int, single: Any) -> None:
         self.flat = written_out(with_names(verify(grammar)))
+        self.flat.calls[self.flat.kinds[self.flat.calls[:, OWNER]] == UNLIKE, CALL_ACTION] = NOTHING  # PART tells them
         self.rules = grammar.rules
         self.bounds = [_bounds(rule, self.flat, index, single) for index, rule in enumerate(grammar.rules)]
         self._limits = max_states, max_entries

@@ -26,10 +26,26 @@ from .flat import (
     OWNER,
     SOURCE,
     TARGET,
+    UNLIKE,
     Flat,
     flatten,
 )
-from .ir import CHARACTER, CLOSE_KEY, COUNT, IR_VERSION, KEY, MEET, NEXT_KEY, NOTHING, OPEN_KEY, WRITTEN, Grammar
+from .ir import (
+    AGAIN,
+    ANYWAY,
+    CHARACTER,
+    CLOSE_KEY,
+    COPY,
+    COUNT,
+    IR_VERSION,
+    KEY,
+    MEET,
+    NEXT_KEY,
+    NOTHING,
+    OPEN_KEY,
+    WRITTEN,
+    Grammar,
+)
 from .jit import entry, inner
 
 _EDGE_BYTES = 20
@@ -91,6 +107,8 @@ def _fits(action, kind, properties):  # type: ignore[no-untyped-def]
         return kind == COUNTER
     if action in (WRITTEN, MEET):
         return kind == MEMBERS
+    if action in (AGAIN, COPY, ANYWAY):
+        return kind == UNLIKE
     if action == NEXT_KEY:
         return kind == DISTINCT
     if action in (OPEN_KEY, CLOSE_KEY):

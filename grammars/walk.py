@@ -9,9 +9,11 @@ from __future__ import annotations
 
 from numba import types
 
+from .alike import among_alike, begin_item, end_alike
 from .arena import (
     DEPTH,
     FEW,
+    FIXED,
     KEYS,
     PARENT,
     REGISTER,
@@ -55,11 +57,13 @@ from .tables import (
     CALLEE,
     CALLS,
     CALLS_END,
+    COPIED,
     COUNTER,
     DECODED,
     DISTINCT,
     FAR,
     FINAL,
+    FREELY,
     HAS_FREE,
     HIGH,
     KIND,
@@ -73,6 +77,7 @@ from .tables import (
     PLATEAU,
     RULE,
     TIGHT,
+    TWICE,
     UNLIKE,
     act,
     ample,
@@ -111,6 +116,13 @@ def _add(context, low, high, state, register, node, key, origin):  # type: ignor
     return high + 1
 
 
+@inner(types.boolean(CONTEXT_TYPE, _i8, _i8, _i8))
+def _scarce(context, node, state, register):  # type: ignore[no-untyped-def]
+    """Whether a frame over a node that comes to a state may run out of values for the item it is in."""
+    status = nodes_of(context)[node, STATUS]
+    return status & FIXED != 0 or (status & FEW != 0 and not ample(context, state, register))
+
+
 @inner(_i8(CONTEXT_TYPE, _i8, _i8, _i8, _i8, _i8, _i8, _i8, _i8, _i8))
 def _move(context, low, high, entry, state, register, node, key, origin, byte):  # type: ignore[no-untyped-def]
     """Follows a byte edge (an entry of `go`) in walk mode or, when key >= 0, exactly; returns the new end."""
@@ -143,8 +155,9 @@ def _move(context, low, high, entry, state, register, node, key, origin, byte): 
             report[CROSSED] += 1
         if action == OPEN_KEY and exact == 1 and rules[states[state, RULE], HAS_FREE] == 1:
             key = _i8(1)
-    among = states[target, KIND] == UNLIKE and states[target, FINAL] == 0  # perhaps no item is left
-    if (among or nodes_of(context)[node, STATUS] & FEW != 0) and not ample(context, target, register):
+    among = states[target, KIND] == UNLIKE and states[target, FINAL] == 0 and not among_alike(context, target)
+    # perhaps no item is left
+    if (among and not ample(context, target, register)) or _scarce(context, node, target, register):
         report[CROSSED] += 1
     doubtful = states[target, LOOSE] == 0 or exact == 1
     if doubtful and remaining(context, target, register, max(key, 0), exact) >= _FAR:
@@ -154,7 +167,8 @@ def _move(context, low, high, entry, state, register, node, key, origin, byte): 
 
 @inner(_i8(CONTEXT_TYPE, _i8, _i8, _i8, _i8, _i8))
 def enter(context, call, state, register, node, exact):  # type: ignore[no-untyped-def]
-    """The stack node over which call number `call` of a frame in `state` runs; -1: blocked, 0: the arena is full."""
+    """The stack node over which call number `call` of a frame in `state` runs; -1: blocked, 0: the arena is full. An
+    item that may have to be written twice is marked: what it costs is told with a text of the answer only."""
     calls, states, rules = calls_of(context), states_of(context), rules_of(context)
     back = _i8(calls[call, BACK])
     if states[state, KIND] == MEMBERS:
@@ -168,7 +182,15 @@ def enter(context, call, state, register, node, exact):  # type: ignore[no-untyp
         return _i8(-1)
     kind, low, status = states[back, KIND], rules[states[back, RULE], LOW], _i8(nodes_of(context)[node, STATUS])
     used = 1 if kind >= DISTINCT and after > low else 0
-    if kind == UNLIKE:
+    if among_alike(context, back):
+        if states[back, PART] != FREELY:
+            after, used = begin_item(context, back, after), 2
+            if counts_of(context)[TEXT] == 0:
+                report_of(context)[CROSSED] += 1
+            elif after == 0:
+                return _i8(0)
+            status |= FEW | FIXED | WITHIN if states[back, PART] == COPIED else WITHIN
+    elif kind == UNLIKE:
         used, status = 2 * used, _i8(FEW | WITHIN)
     elif status & FEW != 0 and ample(context, back, after):
         status ^= FEW
@@ -177,14 +199,18 @@ def enter(context, call, state, register, node, exact):  # type: ignore[no-untyp
 
 @inner(_i8(CONTEXT_TYPE, _i8, _i8, _i8))
 def end_item(context, state, register, entry):  # type: ignore[no-untyped-def]
-    """The register of a list of unlike items whose frame goes on in `state`, where one has just ended; -1: it is there
-    already, or the arena is full. entry: what `go` says to the next byte. Without a text of the answer, which only
-    exact steps have, the move is marked."""
+    """The register of a list whose items are compared and whose frame goes on in `state`, where one has just ended;
+    -1: it may not be there, or the arena is full. entry: what `go` says to the next byte. Without a text of the answer,
+    which only exact steps have, the move is marked."""
     if entry == -1:
         return _i8(-1)
+    if states_of(context)[state, PART] == FREELY:
+        return register
     if counts_of(context)[TEXT] == 0:
         report_of(context)[CROSSED] += 1
-        return register
+        return _i8(0) if states_of(context)[state, PART] in (TWICE, COPIED) else register
+    if among_alike(context, state):
+        return end_alike(context, state, register)
     value = value_of(context)
     if value == 0 or contains(context, register, value):
         return _i8(-1)
@@ -269,7 +295,7 @@ def glide(context, at, byte, exact):  # type: ignore[no-untyped-def]
         entry = edges[-2 - entry, 1]
     elif states[state, KIND] > COUNTER and (exact == 1 or rules[states[state, RULE], TIGHT] >= 1):
         return -1
-    if nodes_of(context)[threads[at, NODE], STATUS] & FEW != 0 and not ample(context, _i8(entry), _i8(register)):
+    if _scarce(context, _i8(threads[at, NODE]), _i8(entry), _i8(register)):
         return -1
     if states[entry, LOOSE] == 0:
         if states[entry, KIND] != COUNTER:

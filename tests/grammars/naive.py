@@ -9,7 +9,10 @@ from decimal import Decimal
 
 from espalier.grammars.characters import written_out
 from espalier.grammars.ir import (
+    AGAIN,
+    ANYWAY,
     CLOSE_KEY,
+    COPY,
     COUNT,
     KEY,
     MEET,
@@ -49,12 +52,13 @@ def _meant(key: bytes | None, decoded: bool) -> bytes | None:
     return b'"' + json.loads(key).encode() if key.startswith(b'"') else json.loads(b'"' + key + b'"').encode()
 
 
-def _item(text: bytes) -> Hashable:
-    """The value of the item with which a text ends: the longest end that is a value behind a bracket or a comma."""
+def _item(text: bytes) -> tuple[Hashable, bytes]:
+    """The value of the item with which a text ends, and its text: the longest end that is a value behind a bracket or a
+    comma."""
     for start in range(1, len(text)):
         if text[start - 1: start] in (b"[", b",", b" ", b"\n", b"\t", b"\r"):
             try:
-                return identity(json.loads(text[start:], parse_float=Decimal))
+                return identity(json.loads(text[start:], parse_float=Decimal)), text[start:].lstrip()
             except ValueError:
                 continue
     raise AssertionError(text)
@@ -130,7 +134,7 @@ class Naive:
                 caller, call, rest = below
                 after = self._act(caller, call.target, call.action, None)
                 if after is not None:
-                    after = self._returned(after, rest, frame.text)
+                    after = self._returned(after, rest, frame.text, call.action)
                 if after is not None:
                     followers.append((after, rest))
             for follower in followers:
@@ -139,11 +143,19 @@ class Naive:
                     queue.append(follower)
         return frozenset(seen)
 
-    def _returned(self, frame: Frame, below: Stack, text: bytes) -> Frame | None:
-        """A frame to which another returned, at the end of `text`; None when it has that item already."""
-        if isinstance(self._rule(frame).register, Unlike):
-            value = _item(text)
-            return None if value in frame.keys else replace(frame, keys=frame.keys | {value}, text=text)
+    def _returned(self, frame: Frame, below: Stack, text: bytes, action: int) -> Frame | None:
+        """A frame to which another returned, at the end of `text`; None where that may not end with this item. Of lists
+        in which two must be equal, `keys` has texts too."""
+        register = self._rule(frame).register
+        if isinstance(register, Unlike) and action != ANYWAY:
+            value, spelled = _item(text)
+            if action in (AGAIN, COPY):
+                known = (value if action == AGAIN else (COPY, spelled)) in frame.keys
+                return replace(frame, keys=frozenset(), text=text) if known else None
+            more = {value, (COPY, spelled)} if register.alike else {value}
+            return None if value in frame.keys else replace(frame, keys=frame.keys | more, text=text)
+        if isinstance(register, Unlike):
+            return replace(frame, text=text)
         while below is not None and not isinstance(self._rule(below[0]).register, Unlike):
             below = below[2]
         return replace(frame, text=text if below is not None else b"")

@@ -34,7 +34,10 @@ UNSUPPORTED = [
     ('{"pattern":"(?<=a$)b"}', "lookbehind", "#/pattern"),
     ('{"pattern":"\\\\p{Greek}"}', "\\p", "#/pattern column 1"),
     ('{"pattern":"(?m:a)"}', "flags", "#/pattern column 1"),
-    ('{"not":{"uniqueItems":true}}', "uniqueItems", "#/not/uniqueItems"),
+    ('{"type":"array","items":{"type":"array","uniqueItems":true},"not":{"uniqueItems":true}}', "uniqueItems",
+     "#/items"),
+    ('{"type":"array","prefixItems":[{"type":"string"}],"not":{"uniqueItems":true}}', "uniqueItems",
+     "#/not/uniqueItems"),
 ]
 
 

@@ -1,0 +1,127 @@
+"""uniqueItems negated: lists in which some two items are equal, whatever their texts (ir.Unlike)."""
+
+from __future__ import annotations
+
+import json
+from random import Random
+from typing import Any
+
+import pytest
+from hypothesis import assume, given, settings
+from hypothesis import strategies as st
+from jsonschema import Draft202012Validator
+
+from espalier.grammars.compile import compile_constraint
+from espalier.grammars.compiled import CompiledGrammar
+from espalier.grammars.constraint import JsonSchema, Spacing, Spelling
+from espalier.grammars.errors import Unsatisfiable, UnsupportedKeyword
+from espalier.grammars.ir import Unlike
+from espalier.grammars.limits import Limits
+
+from .drawn import small_vocabulary
+from .engine import bind
+from .naive import Naive
+from .samplers import WAYS, answer, check_masks
+
+PATIENT = Limits(seconds=120.0)  # of a wall clock, on machines that do other work too
+NOT_UNIQUE: dict[str, Any] = {"type": "array", "not": {"uniqueItems": True}}
+INTEGER = {"type": "integer"}
+STRING = {"type": "string"}
+CLOSED = {"type": "object", "additionalProperties": False}
+OPEN = {"type": "object", "properties": {"a": INTEGER}}
+TABLE: list[tuple[Any, list[str], list[str]]] = [
+    ({"items": STRING}, ['["a","a"]', '["b","a","c","a","d"]', '["a","a","a"]'], ["[]", '["a"]', '["a","b"]', "[1,1]"]),
+    ({"items": {"type": "number"}}, ["[1,1.0]", "[0.5,7,0.50]", "[10,1e1]", "[0,0]"], ["[1,11]", "[1,2,3]"]),
+    ({}, ['[1,"1",[1],[1.0]]', '[{"a":1,"b":2},null,{"b":2,"a":1}]', "[[],{},[]]"],
+     ['[1,"1",true,[],{},null]', "[[1],[2]]", '[{"a":[1,2]},{"a":[2,1]}]', "[]", "{}"]),
+    ({"items": OPEN, "minItems": 3}, ['[{"x":1},{},{}]', '[{},{},{"a":1}]'], ["[{},{}]", '[{},{"a":1},{"a":2}]']),
+    ({"items": OPEN, "maxItems": 3}, ['[{"x":1},{},{}]', '[{},{},{"a":1}]', '[{"a":1},{"x":2},{"a":1}]'],
+     ["[{}]", '[{},{"a":1},{"a":2}]', "[{},{},{},{}]"]),
+    ({"items": STRING, "maxItems": 2}, ['["a","a"]', '["",""]'], ['["a","b"]', '["a"]', '["a","a","a"]']),
+]
+SPACES: dict[str, dict[str, Any]] = {"compact": {"separators": (",", ":")}, "spaced": {}, "any": {"indent": 1}}
+
+
+@pytest.mark.parametrize(("schema", "fit", "unfit"), TABLE)
+@pytest.mark.parametrize(("spacing", "spelling"), [("compact", "one"), ("spaced", "any"), ("any", "any")])
+def test_two_equal_items_are_asked_for(
+        schema: Any, fit: list[str], unfit: list[str], spacing: Spacing, spelling: Spelling) -> None:
+    schema = {**NOT_UNIQUE, **schema}
+    naive = Naive(compile_constraint(JsonSchema(json.dumps(schema), spacing, order="any", spelling=spelling), PATIENT))
+    for texts, verdict in ((fit, True), (unfit, False)):
+        for text in texts:
+            written = json.dumps(json.loads(text), ensure_ascii=False, **SPACES[spacing])
+            assert naive.accepts(written) == verdict, written
+            assert Draft202012Validator(schema).is_valid(json.loads(text)) == verdict
+
+
+@pytest.mark.parametrize("schema", [
+    {"type": "array", "items": OPEN, "oneOf": [{"uniqueItems": True}, {"minItems": 3}]},
+    {"type": "array", "items": OPEN, "if": {"uniqueItems": True}, "then": {"maxItems": 1}},
+    {"type": "array", "items": INTEGER, "if": {"uniqueItems": True}, "then": {"maxItems": 1}, "else": {"minItems": 3}},
+])
+@pytest.mark.parametrize("one", [[], [{}], [{}, {}], [{}, {"a": 1}], [{}, {"a": 1}, {}], [{}, {"a": 1}, {"b": 1}],
+                                 [1], [1, 1], [1, 2, 1], [1, 2, 3]])
+def test_uniqueness_is_a_condition(schema: Any, one: list[Any]) -> None:
+    naive = Naive(compile_constraint(JsonSchema(json.dumps(schema)), PATIENT))
+    assert naive.accepts(json.dumps(one, separators=(",", ":"))) == Draft202012Validator(schema).is_valid(one)
+
+
+@pytest.mark.parametrize("schema", [
+    {"items": {"type": "array", "uniqueItems": True}}, {"items": NOT_UNIQUE},
+    {"items": {"anyOf": [{"$ref": "#"}, INTEGER]}}, {"prefixItems": [STRING]}, {"contains": STRING}])
+def test_what_is_not_enforced_is_refused(schema: Any) -> None:
+    with pytest.raises(UnsupportedKeyword) as caught:
+        compile_constraint(JsonSchema(json.dumps({**NOT_UNIQUE, **schema})), PATIENT)
+    assert caught.value.keyword == "uniqueItems"
+
+
+LETTERS = b'{}[]",-.:\\abx0123456789eflnrstu '
+WORDS = [b"1,", b",1", b"11", b"1]", b"[1", b"null", b"true", b",null", b'"a"', b'","', b'",', b'"]', b'["', b'{"',
+         b'":', b'"}', b"},{", b"},", b"}]", b"],[", b'{"a":', b'{"a":1', b'":1},{"', b"]]", b"[[", b"1},", b',"b":',
+         b'[{}', b'{}', b',{}', b"{},{", b'ab', b'a","a']
+VOCABULARY = small_vocabulary(WORDS, LETTERS)
+ITEMS = st.sampled_from([
+    OPEN, {}, STRING, INTEGER, {"type": "array", "items": {"enum": [0, 1]}, "maxItems": 2},
+    {"type": "string", "maxLength": 2}, {"type": "string", "pattern": "^[ab]{2}$"}, {"enum": list(range(9, 20))},
+    {"type": "object", "additionalProperties": INTEGER, "maxProperties": 1}, {"type": ["number", "null"]},
+    {**CLOSED, "properties": {"a": {"type": "string", "maxLength": 1}, "b": {"const": 1}}, "required": ["a"]},
+    {**CLOSED, "properties": {"a": {"$ref": "#/items"}, "b": {"enum": [1, 12]}}},
+    {"type": "array", "uniqueItems": True, "items": STRING},
+])
+SMALL = st.integers(0, 4)
+SCHEMAS = st.fixed_dictionaries({"items": ITEMS}, optional={"minItems": SMALL, "maxItems": SMALL})
+PROFILES = st.sampled_from([{}, {"order": "any"}, {"order": "any", "spelling": "any"}, {"spacing": "any"},
+                            {"order": "any", "spelling": "any", "spacing": "any"}])
+
+
+def _drawn(schema: dict[str, Any], profile: dict[str, Any]) -> CompiledGrammar:
+    try:
+        grammar = compile_constraint(JsonSchema(json.dumps({**NOT_UNIQUE, **schema}), **profile), PATIENT)
+    except (Unsatisfiable, UnsupportedKeyword):
+        assume(False)
+        raise
+    assume(any(isinstance(rule.register, Unlike) for rule in grammar.rules))
+    return bind(grammar, VOCABULARY)
+
+
+@settings(max_examples=40, deadline=None)
+@given(SCHEMAS, PROFILES, st.randoms(use_true_random=False))
+def test_a_mask_allows_what_can_be_read_and_closed(
+        schema: dict[str, Any], profile: dict[str, Any], random: Random) -> None:
+    check_masks(_drawn(schema, profile), random, 14)
+
+
+@settings(max_examples=100, deadline=None)
+@given(SCHEMAS, PROFILES, st.integers(0, 40), st.sampled_from(WAYS), st.randoms(use_true_random=False))
+def test_every_budget_from_the_least_one_up_closes(
+        schema: dict[str, Any], profile: dict[str, Any], more: int, way: str, random: Random) -> None:
+    grammar = _drawn(schema, profile)
+    text = answer(grammar, grammar.min_tokens + more, way, random)
+    assert Draft202012Validator({**NOT_UNIQUE, **schema}).is_valid(json.loads(text)), (schema, text)
+
+
+def test_the_least_budget_is_that_of_the_cheapest_item_twice() -> None:
+    schema = {**NOT_UNIQUE, "items": STRING, "minItems": 3}
+    grammar = bind(compile_constraint(JsonSchema(json.dumps(schema)), PATIENT), VOCABULARY)
+    assert grammar.min_tokens == len('["","",""]')  # bytes
