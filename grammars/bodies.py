@@ -9,23 +9,12 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from .body_groups import Listing, grouped, in_order
+from .body_beside import explore, settle
+from .body_groups import Listing, Scratch, grouped, in_order
 from .body_rows import join, survey
-from .body_steps import UNKNOWN, alphabet_of, byte_groups, gathered
-from .body_tails import tails_of
-from .body_walk import (
-    ALONE,
-    AT,
-    FROM,
-    LIGHT,
-    RETURNING,
-    borders,
-    broad,
-    differ,
-    scout,
-    spell,
-    weigh,
-)
+from .body_steps import alphabet_of, byte_groups, gathered
+from .body_tails import Quotes, tails_of
+from .body_walk import ALONE, AT, FROM, LIGHT, RETURNING, broad, looping, scout, spell, weigh
 from .context import BODY, SEARCH, TRIE, Context
 from .tables import CALLS, CALLS_END, COUNTER, DISTINCT, FINAL, KIND, Tables
 from .trie import PLAIN_BYTES, Trie
@@ -108,7 +97,8 @@ class BodyStore:
         tokens_in_order, ends, before = in_order(trie)
         self.nodes, characters = gathered(context.address, trie, before, self.groups, self.longest)
         self.listing = Listing(tokens_in_order, characters[ends], before, words, dense)
-        self.room = _Room(self.longest, len(trie.byte), words)
+        self.room = _Room(self.longest, words, self.listing)
+        self.quotes = Quotes(context.address, trie, before, self.room.stack)
 
     def get(self, code: bytes) -> tuple[bool, BodyRows | None]:
         """(whether this body is known, its rows: None when it has none)."""
@@ -130,19 +120,23 @@ class BodyStore:
 class _Room:
     """Room for one search at a time, under its lock."""
 
-    def __init__(self, longest: int, nodes: int, words: int) -> None:
+    def __init__(self, longest: int, words: int, listing: Listing) -> None:
         self.lock = threading.Lock()
-        self.stack = np.zeros((longest + 2, 4), np.int32)
+        self.stack = np.zeros((longest + 2, 5), np.int32)
         self.found = np.zeros((_NEAR, 3), np.int32)
         self.ranges = np.zeros((32 * words, 4), np.int32)
         self.cuts = np.zeros((_NEAR, 2), np.int32)
-        self.exits = np.zeros((_EXITS, 4), np.int32)
-        self.sizes = np.zeros(3, np.int64)
+        self.exits, self.apart = (np.zeros((_EXITS, 4), np.int32) for _ in range(2))
+        self.sizes, self.found_sizes = (np.zeros(3, np.int64) for _ in range(2))
         self.votes = np.zeros((len(PLAIN_BYTES), 2), np.int32)
         self.tokens = np.zeros(_NEAR, np.int32)
-        self.code = np.zeros(_SPELLED, np.int32)
+        self.code, self.order = np.zeros(_SPELLED, np.int32), np.zeros(_STATES + 1, np.int32)
+        self.steps, self.loops = np.zeros(256 * _STATES, np.int32), np.zeros((_STATES, 4), np.int64)
+        self.line = np.zeros(_LINE, np.int32)
+        self.scratch = Scratch(_STATES * (longest + 2), listing)
         self.context = Context(SEARCH.end)
-        self.context.put(SEARCH, (self.stack, self.votes, self.found, self.cuts, self.exits, self.sizes, self.tokens))
+        self.context.put(SEARCH, (self.stack, self.votes, self.found, self.cuts, self.apart, self.found_sizes,
+                                  self.tokens))
 
 
 class Bodies:
@@ -199,8 +193,7 @@ class Bodies:
                 self._returning.add(state)
                 return None
             if hub not in (ALONE, state):
-                base = self._body(hub)
-                beside = self._beside(state, hub, base) if base is not None else None
+                beside = self._beside(state, hub)
                 if beside is not None:
                     return beside
             if hub == ALONE and self._may_return_behind(state):
@@ -240,13 +233,13 @@ class Bodies:
 
     def _shared(self, start: int, after: Any) -> Body | None:
         store, returning = self._store, min(after.size, 1)
-        if borders(self._context, start, returning):
+        loops = looping(self._context, self._nodes, start, returning)
+        if loops < 0:
             return None
-        loops = int(self._nodes[self._tables.go[start] == start].sum())
         if loops < store.worth and not broad(self._context, start, returning, store.worth // _SPARSE, store.room.stack):
             self._sparse.add(start)
             return None
-        order = np.zeros(_STATES + 1, np.int32)
+        order = store.room.order
         code = store.room.code
         length = int(spell(self._context, start, returning, self._local, order, code))
         numbers = order[: order[-1]].copy()
@@ -270,8 +263,8 @@ class Bodies:
         store, room = self._store, self._store.room
         counts = self._tables.states[numbers[0], KIND] == COUNTER
         width = store.longest + 2 if counts else 1
-        steps = np.full((len(numbers), len(self._alphabet)), UNKNOWN, np.int32)
-        loops, line = np.empty((len(numbers), 4), np.int64), np.empty(min(len(numbers), _LINE), np.int32)
+        steps = room.steps[: len(self._alphabet) * len(numbers)].reshape(len(numbers), -1)
+        loops, line = room.loops[: len(numbers)], room.line[: len(numbers)]
         if survey(self._context, numbers, self._local, after, self._alphabet, store.nodes, room.stack, steps, loops,
                   line, width, room.ranges, room.exits, room.sizes) < 0:
             return None
@@ -280,8 +273,8 @@ class Bodies:
         direct, exits = exits[large], exits[~large]
         if store.trie.size[exits[:, AT]].sum() > len(store.trie.byte):
             return None
-        tails, ids, tries = tails_of(self._context, exits, store.trie, store.listing.before, room.stack)
-        groups, tokens, rows = grouped(store.listing, room.ranges[: room.sizes[0]], loops, len(numbers), width)
+        tails, ids, tries = tails_of(self._context, exits, store.trie, store.listing.before, room.stack, store.quotes)
+        groups, tokens, rows = grouped(store.listing, room.scratch, room.ranges[: room.sizes[0]], loops, width)
         full = np.zeros(store.words, np.uint32)
         join(rows, tokens, store.trie.twin, full)
         arrays = (groups, tokens, rows, full, tails, ids)
@@ -291,12 +284,17 @@ class Bodies:
             context.put(TRIE, trie, BODY.end + k * TRIE.end)
         return BodyRows(*arrays, tries, direct, context)
 
-    def _beside(self, state: int, hub: int, base: Body) -> Body | None:
-        """The body of a state by its difference from that of a hub; None when they differ too much."""
+    def _beside(self, state: int, hub: int) -> Body | None:
+        """The body of a state by its difference from that of a hub; None when they differ too much, or it has none."""
         room = self._store.room
-        total = int(differ(self._context, room.context.address, state, hub, base.exits))
+        if not explore(self._context, room.context.address, self._store.nodes, state, hub):
+            return None  # then the hub's body, which takes a hundred times as long, is not wanted either
+        base = self._body(hub)
+        if base is None:
+            return None
+        total = int(settle(self._context, room.context.address, base.exits))
         if total < 0:
             return None
-        found, _, left = room.sizes.tolist()
+        found, _, left = room.found_sizes.tolist()
         return Body(base.rows, base.numbers, room.tokens[:total].copy(), room.found[:found].copy(),
-                    room.exits[:left].copy())
+                    room.apart[:left].copy())

@@ -11,8 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from .body_rows import choose_line, count_tokens, distribute
-from .body_walk import BEGIN, BIG, FINISH
+from .body_rows import arrange, begin_rows, choose_line, count_tokens, distribute
 from .trie import Trie
 
 
@@ -54,44 +53,32 @@ def in_order(trie: Trie) -> tuple[Any, Any, Any]:
     return listed[order].astype(np.int32), nodes[order], before
 
 
-def grouped(listing: Listing, found: Any, loops: Any, states: int, width: int) -> tuple[Any, Any, Any]:
-    """(groups, tokens, rows), as BodyRows has them, of what a survey found in a body of so many states. width: places
-    of each."""
-    places, total, longest = np.zeros((states, width), np.int32), len(listing.tokens), len(listing.amounts)
-    ways, line = np.full(longest + 2, -1, np.int32), np.empty(longest, np.int32)
-    flat, used = places.reshape(-1), np.empty(states * width, np.int32)
+class Scratch:
+    """Room to make groups in: new memory costs more than the work, a microsecond for each 4 kB. places: zeros between
+    two uses."""
+
+    def __init__(self, places: int, listing: Listing) -> None:
+        tokens, longest = len(listing.tokens), len(listing.amounts)
+        self.places, self.used = np.zeros(places, np.int32), np.zeros(min(places, tokens) + longest, np.int32)
+        self.ways, self.line, self.whose = (np.zeros(longest + more, np.int32) for more in (2, 0, 0))
+        self.sizes = np.zeros(3, np.int64)
+
+
+def grouped(listing: Listing, scratch: Scratch, found: Any, loops: Any, width: int) -> tuple[Any, Any, Any]:
+    """(groups, tokens, rows), as BodyRows has them, of what a survey found in a body. width: places of each state."""
+    places, line, ways, total = scratch.places, scratch.line, scratch.ways, len(listing.tokens)
+    ways[:] = -1
     most = int(2 * choose_line(found, loops, ways, width, line, listing.dense) > total)
-    count = count_tokens(found, flat, width, listing.characters, loops, ways, line, most, listing.amounts, listing.rare,
-                         used)
-    often = np.flatnonzero((line >= 0) & (listing.row >= 0) & (most == 1))
-    often = often[flat[line[often]] > 0]
-    groups, small, big, main = _groups(places, used[:count], listing.dense, total, line[often])
+    ways[:] = -1
+    used = scratch.used[: count_tokens(found, places, width, listing.characters, loops, ways, line, most,
+                                       listing.amounts, listing.rare, scratch.used)]
+    groups = np.empty((len(used), 5), np.int32)
+    count = arrange(places, used, width, listing.dense, total, line, listing.row, most, groups, scratch.sizes)
+    small, big, main = scratch.sizes.tolist()
     main = -1 if most else main
-    tokens, rows = np.zeros(small, np.int32), np.zeros((max(big, 1), listing.rows.shape[1]), np.uint32)
-    whose = np.full(longest, -1, np.int32)
-    if main >= 0:
-        whose[:] = groups[main, BIG]
-        rows[groups[main, BIG]] = listing.every
-    for characters in often.tolist():
-        whose[characters] = groups[flat[line[characters]], BIG]
-        rows[whose[characters]] |= listing.rows[listing.row[characters]]
-    distribute(found, flat, width, listing.tokens, listing.characters, loops, ways, line, most, whose, listing.rare,
-               groups, tokens, rows, main)
+    groups, tokens = groups[:count], np.zeros(small, np.int32)
+    rows = np.zeros((max(big, 1), listing.rows.shape[1]), np.uint32)
+    begin_rows(places, line, most, groups, main, listing.every, listing.rows, listing.row, scratch.whose, rows)
+    distribute(found, places, used, width, listing.tokens, listing.characters, loops, ways, line, most, scratch.whose,
+               listing.rare, groups, tokens, rows, main)
     return groups, tokens, rows
-
-
-def _groups(places: Any, used: Any, dense: int, total: int, rows: Any) -> tuple[Any, int, int, int]:
-    """(groups, tokens in lists, rows, the group of more than half of all tokens or -1) for places with so many tokens
-    each, those `used`, which become the numbers of their groups. rows: places that are to have one."""
-    amount = places.reshape(-1)[used]
-    groups = np.zeros((len(used), 5), np.int32)
-    groups[:, 0], groups[:, 1] = used // places.shape[1], used % places.shape[1]
-    big = amount >= dense
-    big[np.searchsorted(used, rows)] = True
-    groups[:, BIG] = np.where(big, np.cumsum(big) - 1, -1)
-    small = np.where(big, 0, amount)
-    groups[:, BEGIN] = groups[:, FINISH] = np.cumsum(small) - small
-    places.reshape(-1)[used] = np.arange(len(used))
-    most = int(amount.argmax()) if len(amount) else 0
-    main = most if len(amount) and 2 * amount[most] > total and big[most] else -1
-    return groups, int(small.sum()), int(big.sum()), main

@@ -9,11 +9,27 @@ from __future__ import annotations
 import numpy as np
 from numba import types
 
-from .body_steps import ALONG, BELOW, BORDER, FREE, NEVER, NEXT, PLACE, SPAN, UNKNOWN, begins, meet
-from .body_walk import AFTER, BEFORE, BIG, DEAD, FINISH, RETURNED, add_exit, set_bits
+from .body_steps import (
+    ALONG,
+    BELOW,
+    BORDER,
+    DOWN,
+    ENDING,
+    FREE,
+    HELD,
+    LOWER,
+    NEVER,
+    NEXT,
+    SPAN,
+    UNKNOWN,
+    begins,
+    meet,
+)
+from .body_walk import AFTER, BEFORE, BEGIN, BIG, DEAD, FINISH, RETURNED, add_exit, set_bits
 from .context import CONTEXT_TYPE, classes_of, states_of
 from .jit import entry, inner
 from .tables import FINAL
+from .trie import LAST
 
 _i8, _i4, _i44, _u4, _u44 = types.int64, types.int32[::1], types.int32[:, ::1], types.uint32[::1], types.uint32[:, ::1]
 _i8s, _u1, _i88 = types.int64[::1], types.uint8[::1], types.int64[:, ::1]
@@ -22,12 +38,12 @@ _i8s, _u1, _i88 = types.int64[::1], types.uint8[::1], types.int64[:, ::1]
 # columns of `found`: which tokens, the place or that of their node, and how many characters they have up to there, -1
 # where they all end in that place
 _FROM, _TO, _PLACE, _BEHIND = 0, 1, 2, 3
+_COMING = 3  # of the stack of a survey, beside a state, its counts and characters: the next node in it, -1 for none
 
 
-@inner(types.boolean(_i88, _i8, _i8, _i8, _i8, _i44, _i8s))
-def _put(nodes, low, high, place, behind, found, sizes):  # type: ignore[no-untyped-def]
-    """Adds the tokens of the nodes [low, high), as columns of `found` say; False without room."""
-    begin, end = nodes[low, PLACE], nodes[high, PLACE]
+@inner(types.boolean(_i8, _i8, _i8, _i8, _i44, _i8s))
+def _put(begin, end, place, behind, found, sizes):  # type: ignore[no-untyped-def]
+    """Adds the tokens [begin, end), as columns of `found` say; False without room."""
     if begin < end:
         if sizes[0] >= found.shape[0]:
             return False
@@ -59,44 +75,51 @@ def survey(context, numbers, local, after, alphabet, nodes, stack, steps, loops,
     """What the tokens do from numbers[0] inside its body, whose states these are. Returns 0, -1 without room.
 
     local: by state, its number in the body plus 1. after: [256] the bytes that can follow when the frame returns, for
-    bodies in which it may; else empty. alphabet, nodes: as body_steps.py says. steps: UNKNOWN. line: room.
+    bodies in which it may; else empty. alphabet, nodes: as body_steps.py says. steps, line: room.
     width: places of each state. found[:sizes[0]]: which tokens, in order (columns as above). exits[:sizes[2]], their
     states local.
     """
-    states, returning, last, i, room = states_of(context), after.size > 0, nodes.shape[0] - 1, _i8(0), True
-    classes = classes_of(context)
-    stack[0, 0], stack[0, 1], stack[0, 2], sizes[0], sizes[2] = 0, 0, 0, 0, 0
+    states, returning, classes, room = states_of(context), after.size > 0, classes_of(context), True
+    stack[0, 0], stack[0, 1], stack[0, 2], stack[0, _COMING], sizes[0], sizes[2] = 0, 0, 0, 0, 0, 0
+    steps[:, 0] = UNKNOWN
     meet(context, _i8(0), numbers, local, after, alphabet, steps, loops, line)
-    while i < last and room:
-        span = nodes[i, SPAN]
-        end, d, byte = i + (span >> 32), (span >> 8) & 0xFFFFFF, span & 0xFF
-        state, counts = _i8(stack[d - 1, 0]), _i8(stack[d - 1, 1])
+    d, ahead = 1 if nodes.shape[0] > 0 else 0, _i8(0)
+    while d > 0 and room:
+        above = stack[d - 1]
+        if above[_COMING] < 0:
+            d -= 1
+            continue
+        node = nodes[above[_COMING]]
+        down, at, size = node[DOWN], node[SPAN] >> 32, node[SPAN] & LOWER
+        coming = above[_COMING] + 1 if down & LAST == 0 else -1
+        above[_COMING] = coming
+        if coming >= 0:
+            ahead ^= nodes[nodes[coming, DOWN] >> 32, BELOW]
+        state, counts, byte = _i8(above[0]), _i8(above[1]), down & 0xFF
         step = _i8(steps[state, classes[byte]])
         if returning and after[byte] == 1 and states[numbers[state], FINAL] == 1:
-            room = add_exit(exits, sizes, i, _i8(RETURNED), state, counts)
+            room = add_exit(exits, sizes, at, _i8(RETURNED), state, counts)
         if step < 0:
-            room = room and (step == DEAD or add_exit(exits, sizes, i, _i8(BEFORE), state, counts))
-            i = end
+            room = room and (step == DEAD or add_exit(exits, sizes, at, _i8(BEFORE), state, counts))
             continue
-        target, counted, below = step >> 2, counts + (step & 1), nodes[i, BELOW]
-        place, behind = target * width + counted, stack[d - 1, 2] + begins(byte)
+        target, counted, below, begin = step >> 2, counts + (step & 1), node[BELOW], node[HELD] >> 32
+        place, behind, own = target * width + counted, above[2] + begins(byte), begin + ((down & LOWER) >> ENDING)
         if step & BORDER != 0:
-            room = room and _put(nodes, i, i + 1, place, _i8(-1), found, sizes)
-            room = room and (end == i + 1 or add_exit(exits, sizes, i, _i8(AFTER), target, counted))
-            i = end
+            room = room and _put(begin, own, place, _i8(-1), found, sizes)
+            room = room and (size == 1 or add_exit(exits, sizes, at, _i8(AFTER), target, counted))
             continue
         if steps[target, 0] == UNKNOWN:
             meet(context, target, numbers, local, after, alphabet, steps, loops, line)
         if below & ~loops[target, FREE] == 0:
-            room = room and _put(nodes, i, end, place, _i8(-1), found, sizes)
-            i = end
+            room = room and _put(begin, node[HELD] & LOWER, place, _i8(-1), found, sizes)
         elif below & ~loops[target, ALONG] == 0:
-            room = room and _put(nodes, i, end, place, behind, found, sizes)
-            i = end
+            room = room and _put(begin, node[HELD] & LOWER, place, behind, found, sizes)
         else:
-            room = room and _put(nodes, i, i + 1, place, _i8(-1), found, sizes)
-            stack[d, 0], stack[d, 1], stack[d, 2] = target, counted, behind
-            i = end if below & ~loops[target, NEVER] == 0 else i + 1
+            room = room and _put(begin, own, place, _i8(-1), found, sizes)
+            if below & ~loops[target, NEVER] != 0:
+                stack[d, 0], stack[d, 1], stack[d, 2], stack[d, _COMING] = target, counted, behind, down >> 32
+                d += 1
+    sizes[1] = ahead  # asks early for memory that is needed soon
     return _i8(0 if room else -1)
 
 
@@ -136,20 +159,32 @@ def _end(loops, ways, width, line, place, behind, characters):  # type: ignore[n
     return _further(loops, ways, width, place, characters - behind)
 
 
+@inner(_i8(_i4, _i4, _i8, _i8, _i8))
+def _add(places, used, count, place, amount):  # type: ignore[no-untyped-def]
+    """Adds to the tokens of a place, told as one more; returns how many places are used."""
+    if places[place] == 0:
+        places[place] = 1
+        used[count] = place
+        count += 1
+    places[place] += amount
+    return _i8(count)
+
+
 @entry(_i8(_i44, _i4, _i8, _i4, _i88, _i4, _i4, _i8, _i4, _i4, _i4))
 def count_tokens(found, places, width, characters, loops, ways, line, most, amounts, rare, used):  # type: ignore[no-untyped-def]
-    """How many of the tokens found end in each of the places, and in `used` which these are, as many as is returned.
+    """How many of the tokens found end in each of the places, which are zeros, as one more; and in `used` which these
+    are, as many as is returned.
 
     characters: of the tokens in the order of the trie. line: as above; most: 1 when it is of more than half of all.
     amounts: how many tokens have so many characters, 0 where these are `rare`."""
+    at, r, count = 0, 0, _i8(0)
     for c in range(line.size if most == 1 else 0):
         if line[c] >= 0:
-            places[line[c]] += amounts[c]
-    at, r = 0, 0
+            count = _add(places, used, count, _i8(line[c]), _i8(amounts[c]))
     for f in range(found.shape[0]):
         begin, end, place, behind = found[f, _FROM], found[f, _TO], _i8(found[f, _PLACE]), found[f, _BEHIND]
         if behind < 0:
-            places[place] += end - begin
+            count = _add(places, used, count, place, _i8(end - begin))
         elif most == 1 and line[behind] == place:
             for k in range(at, begin):
                 c = characters[k]
@@ -164,17 +199,70 @@ def count_tokens(found, places, width, characters, loops, ways, line, most, amou
             for k in range(begin, end):
                 to = _end(loops, ways, width, line, place, _i8(behind), _i8(characters[k]))
                 if to >= 0:
-                    places[to] += 1
+                    count = _add(places, used, count, to, _i8(1))
     for k in range(at, characters.size if most == 1 else at):
         c = characters[k]
         if line[c] >= 0 and amounts[c] > 0:
             places[line[c]] -= 1
-    count = 0
-    for place in range(places.size):
-        if places[place] > 0:
-            used[count] = place
-            count += 1
+    return count
+
+
+@entry(_i8(_i4, _i4, _i8, _i8, _i8, _i4, _i4, _i8, _i44, _i8s))
+def arrange(places, used, width, dense, total, line, ready, most, groups, sizes):  # type: ignore[no-untyped-def]
+    """Fills `groups` (FINISH: as BEGIN) for the places `used`, of which each with a token becomes the number of its
+    group, the others -1. Returns how many groups there are.
+
+    A group has a row where it is of `dense` tokens at least, or (most: 1) at the end of a line whose row is `ready`, -1
+    by characters where it is not. sizes: filled with how many tokens are in lists, how many rows there are, and the
+    group of more than half of the `total` tokens with a row, or -1."""
+    count, most_of_all = 0, _i8(-1)
+    for u in range(used.size):
+        place, amount = used[u], places[used[u]] - 1
+        if amount == 0:
+            places[place] = -1
+            continue
+        group = groups[count]
+        group[0], group[1], group[BIG], group[FINISH] = place // width, place % width, amount >= dense, amount
+        if 2 * amount > total:
+            most_of_all = _i8(count)
+        places[place] = count
+        count += 1
+    for c in range(line.size if most == 1 else 0):
+        if line[c] >= 0 and ready[c] >= 0 and places[line[c]] >= 0:
+            groups[places[line[c]], BIG] = 1
+    small, big = 0, 0
+    for g in range(count):
+        group = groups[g]
+        group[BEGIN] = small
+        if group[BIG] == 1:
+            group[BIG] = big
+            big += 1
+        else:
+            group[BIG] = -1
+            small += group[FINISH]
+        group[FINISH] = group[BEGIN]
+    sizes[0], sizes[1], sizes[2] = small, big, most_of_all
+    if most_of_all >= 0 and groups[most_of_all, BIG] < 0:
+        sizes[2] = -1
     return _i8(count)
+
+
+@entry(types.void(_i4, _i4, _i8, _i44, _i8, _u4, _u44, _i4, _i4, _u44))
+def begin_rows(places, line, most, groups, main, every, ready, which, whose, rows):  # type: ignore[no-untyped-def]
+    """Puts into `rows` what most tokens being alike says of them, and into `whose`, by characters, the row that holds
+    such tokens, -1 for none. main: the group of more than half of all tokens, -1 for none; every: their row. line,
+    most: as for count_tokens; ready[which[c]]: the row of the tokens with so many characters."""
+    whose[:] = -1
+    if main >= 0:
+        whose[:] = groups[main, BIG]
+        for w in range(every.size):
+            rows[groups[main, BIG], w] = every[w]
+    for c in range(line.size if most == 1 else 0):
+        if line[c] >= 0 and which[c] >= 0 and places[line[c]] >= 0:
+            whose[c] = groups[places[line[c]], BIG]
+            row, source = rows[whose[c]], ready[which[c]]
+            for w in range(row.size):
+                row[w] |= source[w]
 
 
 @inner(types.void(_u44, _i4, _i4, _i4, _i8, _i8))
@@ -195,15 +283,15 @@ def _enter(group, tokens, rows, token):  # type: ignore[no-untyped-def]
         group[FINISH] += 1
 
 
-@entry(types.void(_i44, _i4, _i8, _i4, _i4, _i88, _i4, _i4, _i8, _i4, _i4, _i44, _i4, _u44, _i8))
+@entry(types.void(_i44, _i4, _i4, _i8, _i4, _i4, _i88, _i4, _i4, _i8, _i4, _i4, _i44, _i4, _u44, _i8))
 def distribute(  # type: ignore[no-untyped-def]
-        found, places, width, listed, characters, loops, ways, line, most, whose, rare, groups, tokens, rows, main):
+        found, places, used, width, listed, characters, loops, ways, line, most, whose, rare, groups, tokens, rows,
+        main):
     """Enters the tokens `listed` that a survey found into the group of their place: into rows[BIG], or into `tokens`,
     where the group begins with FINISH as BEGIN and ends as its end.
 
-    Where most tokens are alike, their rows hold them from the start and lose all others. main: the group of more than
-    half of them, -1 for none. line, most: as for count_tokens. whose: by characters, the row that holds the tokens, or
-    -1; all -1 with neither.
+    Where most tokens are alike, their rows hold them from the start (begin_rows) and lose all others. main, line, most,
+    whose: as there. The places `used` are zeros again.
     """
     at, r = 0, 0
     for f in range(found.shape[0]):
@@ -228,6 +316,8 @@ def distribute(  # type: ignore[no-untyped-def]
                 _enter(groups[number], tokens, rows, _i8(listed[k]))
     if main >= 0 or most == 1:
         _strike(rows, whose, listed, characters, _i8(at), _i8(listed.size))
+    for u in range(used.size):
+        places[used[u]] = 0
 
 
 @entry(types.void(_u44, _i4, _i4, _u4))

@@ -16,10 +16,20 @@ import numpy as np
 from numba import types
 
 from .body_walk import DEAD, borders, inside
-from .context import CONTEXT_TYPE, byte_of, classes_of, depth_of, size_of, states_of, token_of
+from .context import (
+    CONTEXT_TYPE,
+    byte_of,
+    classes_of,
+    depth_of,
+    size_of,
+    spelt_of,
+    states_of,
+    token_of,
+    trie_nodes_of,
+)
 from .jit import entry, inner
 from .tables import FINAL
-from .trie import Bytes, Trie
+from .trie import LAST, PLACE, Bytes, Trie
 
 
 def _ranges(*spelled: str) -> Any:
@@ -50,9 +60,12 @@ BORDER = 2  # the body ends at the target
 # columns of loops: groups that lead back; that lead along, each character to NEXT and so on; that lead nowhere; and
 # 2 * the state to which most characters lead (local) + 1 where each counts, -1 for none
 FREE, ALONG, NEVER, NEXT = 0, 1, 2, 3
-# columns of nodes: the groups below a node, as bits, if a character ends there; the nodes of its subtree, its depth and
-# its byte; how many tokens come before it
-BELOW, SPAN, PLACE = 0, 1, 2
+# Columns of nodes, which lie as the trie's `kids`: the groups below a node, as bits, if a character ends there; its
+# number in the trie and the nodes of its subtree; its first child, how many tokens end there, LAST for a last sibling
+# and its byte; how many tokens come before it and before what follows its subtree. Each pair in one number.
+BELOW, SPAN, DOWN, HELD = 0, 1, 2, 3
+ENDING = 9  # in the lower half of DOWN, from which bit on
+LOWER = (1 << 32) - 1
 BYTE, BITS = 0, 1  # columns of an alphabet
 # columns of what waits for a node while the nodes below it are looked at: the groups below it when so many bytes are
 # missing to a whole character (0 to 3), and which of 80-8F, 90-9F and A0-BF come next
@@ -115,19 +128,24 @@ def gather_nodes(context, groups, before, waiting, path, nodes, characters):  # 
     """Fills nodes (columns as above) for the context's trie. before: how many tokens come before each node; waiting:
     zeros [depth of the trie + 2, 5]; path: as many bytes; characters: [nodes] filled with how many begin up to each."""
     byte, depth, size, token = byte_of(context), depth_of(context), size_of(context), token_of(context)
+    trie_nodes, spelt = trie_nodes_of(context), spelt_of(context)
     for i in range(byte.size):
         path[depth[i] - 1] = byte[i]
         waiting[depth[i], 0] = waiting[depth[i] - 1, 0] + begins(_i8(byte[i])) if depth[i] > 1 else begins(_i8(byte[i]))
         characters[i] = waiting[depth[i], 0]
-        nodes[i, BELOW] = _SPACES if byte[i] >= 0x80 and _is_white(path, _i8(depth[i])) else _WHOLE
-    nodes[byte.size, PLACE] = before[byte.size]
+        nodes[trie_nodes[i, PLACE], BELOW] = _SPACES if byte[i] >= 0x80 and _is_white(path, _i8(depth[i])) else _WHOLE
     waiting[:, 0] = 0
     for k in range(byte.size):
         i = byte.size - 1 - k
         own, above, b = waiting[depth[i] + 1], waiting[depth[i]], _i8(byte[i])
-        kind = nodes[i, BELOW]
-        nodes[i, BELOW], nodes[i, PLACE] = own[0], before[i]
-        nodes[i, SPAN] = _i8(size[i]) << 32 | _i8(depth[i]) << 8 | b
+        node = nodes[trie_nodes[i, PLACE]]
+        kind, node[BELOW] = node[BELOW], own[0]
+        node[SPAN], node[HELD] = _i8(i) << 32 | size[i], _i8(before[i]) << 32 | before[i + size[i]]
+        node[DOWN] = _i8(before[i + 1] - before[i]) << ENDING | b
+        if size[i] > 1:
+            node[DOWN] |= _i8(trie_nodes[i + 1, PLACE]) << 32
+        if spelt[trie_nodes[i, PLACE]] >= LAST:
+            node[DOWN] |= LAST
         partial = _RAGGED if token[i] >= 0 else _i8(0)
         more = missing(b)
         if more == 0:
@@ -270,9 +288,9 @@ def alphabet_of(classes: Bytes, count: int, groups: Bytes) -> Any:
 
 
 def gathered(context: int, trie: Trie, before: Any, groups: Bytes, longest: int) -> tuple[Any, Any]:
-    """(int64 [nodes + 1, 3], columns as named above; [nodes] characters up to each) of the trie that a context begins
+    """(int64 [nodes, 4], columns as named above; [nodes] characters up to each) of the trie that a context begins
     with."""
-    nodes, characters = np.zeros((len(trie.byte) + 1, 3), np.int64), np.zeros(len(trie.byte), np.int32)
+    nodes, characters = np.zeros((len(trie.byte), 4), np.int64), np.zeros(len(trie.byte), np.int32)
     gather_nodes(context, groups, before, np.zeros((longest + 2, 5), np.int64), np.zeros(longest + 2, np.uint8),
                  nodes, characters)
     return nodes, characters

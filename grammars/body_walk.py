@@ -7,8 +7,8 @@ neither on the stack nor on the grammar around. So it is found once for all gram
 of the body (`spell`), and kept as groups of tokens by (state in which they end, counts on the way). Tokens that leave
 the body, as those with a closing quote in a string, are left to the walk, from the node of the trie where they leave.
 
-A state near a body that repeats (a key that may yet be a declared one) is told by its difference from that body: both
-are walked in step, and where they agree nothing is written.
+A state near a body that repeats (a key that may yet be a declared one) is told by its difference from that body
+(body_beside.py).
 """
 
 from __future__ import annotations
@@ -21,22 +21,13 @@ from .context import (
     byte_of,
     calls_of,
     classes_of,
-    cut_of,
-    cuts_of,
     depth_of,
     edges_of,
-    exits_of,
     first_of,
-    found_of,
     go_of,
-    plain_of,
     rules_of,
     size_of,
-    sizes_of,
-    stack_of,
     states_of,
-    token_of,
-    twin_of,
     votes_of,
 )
 from .ir import COUNT
@@ -49,9 +40,7 @@ from .tables import (
     DISTINCT,
     FINAL,
     KIND,
-    LOOP,
     LOOSE,
-    NO_LOOP,
     RULE,
     TIGHT,
 )
@@ -67,7 +56,7 @@ AFTER, BEFORE, RETURNED = 0, 1, 2
 BIG, BEGIN, FINISH = 2, 3, 4
 
 _i8, _i4, _i44, _u4, _u44 = types.int64, types.int32[::1], types.int32[:, ::1], types.uint32[::1], types.uint32[:, ::1]
-_i8s, _u1, _u11 = types.int64[::1], types.uint8[::1], types.uint8[:, ::1]
+_i8s, _u1 = types.int64[::1], types.uint8[::1]
 LIGHT, RETURNING, ALONE = -1, -2, -3  # answers of `scout`
 _CHAIN = 8  # steps from a state to the body that repeats
 
@@ -105,7 +94,7 @@ def spell(context, start, returning, local, order, code):  # type: ignore[no-unt
     order: its states by local number; local[state]: that number plus 1 (0 before, and to be put back by the caller for
     the states of `order`, of which order[-1] holds how many).
     """
-    states, classes = states_of(context), classes_of(context)
+    states, classes, go = states_of(context), classes_of(context), go_of(context)
     last = order.size - 1
     order[0], order[last] = start, 1
     local[start] = 1
@@ -120,11 +109,14 @@ def spell(context, start, returning, local, order, code):  # type: ignore[no-unt
         length += 1
         if border:
             continue
-        before = -10
+        before, reads = _i8(-10), _i8(0)
         for byte in range(256):
             if byte > 0 and classes[byte] == classes[byte - 1]:
                 continue
-            to = inside(context, _i8(state), _i8(byte))
+            entry = _i8(go[state, classes[byte]])
+            if byte > 0 and entry == reads:
+                continue
+            reads, to = entry, inside(context, _i8(state), _i8(byte))
             if to >= 0:
                 target = to >> 1
                 if local[target] == 0:
@@ -152,80 +144,6 @@ def add_exit(exits, sizes, at, way, state, counts):  # type: ignore[no-untyped-d
     return True
 
 
-@inner(types.boolean(CONTEXT_TYPE, _i8, _i8, _i8, _i8, _i44, _i8s))
-def _find(context, begin, end, state, counts, found, sizes):  # type: ignore[no-untyped-def]
-    """Adds the tokens of the nodes [begin, end), a subtree of plain bytes, as ending in `state`. counts: at its first
-    node; -1 - counts where each further byte counts too. False without room."""
-    depth, token = depth_of(context), token_of(context)
-    each = 1 if counts < 0 else 0
-    first = -1 - counts if counts < 0 else counts
-    for i in range(begin, end):
-        if token[i] >= 0:
-            if sizes[0] >= found.shape[0]:
-                return False
-            row = found[sizes[0]]
-            row[TOKEN], row[END], row[COUNTS] = token[i], state, first + each * (depth[i] - depth[begin])
-            sizes[0] += 1
-    return True
-
-
-@inner(_i8(CONTEXT_TYPE, _i8, _i8, _i44, _i44, _i44, _i44, _i8s))
-def _explore(context, start, hub, stack, found, cuts, exits, sizes):  # type: ignore[no-untyped-def]
-    """What the tokens do from `start`, where it is not what they do from `hub`.
-
-    found[:sizes[0]]: (token, state, counts) of those that stay inside. cuts[:sizes[1]]: trie nodes [low, high) at
-    which the hub's own tokens and exits do not count. exits[:sizes[2]]. Returns the nodes visited, -1 without room.
-    """
-    byte, depth, size = byte_of(context), depth_of(context), size_of(context)
-    token, plain, states = token_of(context), plain_of(context), states_of(context)
-    stack[0, 0], stack[0, 1], stack[0, 2], stack[0, 3] = start, 0, hub, 0
-    sizes[0], sizes[1], sizes[2] = 0, 0, 0
-    i, visited, returning = 0, 0, _i8(0)
-    while i < byte.size:
-        d = depth[i]
-        visited += 1
-        state, counts, other, others = stack[d - 1, 0], stack[d - 1, 1], stack[d - 1, 2], stack[d - 1, 3]
-        to, beside = inside(context, _i8(state), _i8(byte[i])), _i8(DEAD)
-        if other >= 0:
-            beside = inside(context, _i8(other), _i8(byte[i]))
-        elif plain[i] == 1 and to >> 1 == state and states[state, LOOP] != NO_LOOP:
-            if not _find(context, _i8(i), i + size[i], _i8(state), -2 - counts if to & 1 else counts, found, sizes):
-                return _i8(-1)
-            i += size[i]
-            continue
-        if to >= 0 and to == beside and counts == others:
-            i += size[i]
-            continue
-        target, within = _i8(-1), False
-        if to >= 0:
-            target = to >> 1
-            counts += to & 1
-            within = not borders(context, target, returning)
-        other = -1
-        if beside != DEAD:
-            deeper = within and beside >= 0 and not borders(context, beside >> 1, returning)
-            if sizes[1] >= cuts.shape[0]:
-                return _i8(-1)
-            cuts[sizes[1], 0], cuts[sizes[1], 1] = i, i + 1 if deeper else i + size[i]
-            sizes[1] += 1
-            if deeper:
-                other = beside >> 1
-                others += beside & 1
-        if to != DEAD and target >= 0 and token[i] >= 0 and not _find(
-                context, _i8(i), _i8(i + 1), target, _i8(counts), found, sizes):
-            return _i8(-1)
-        if to != DEAD and within:
-            stack[d, 0], stack[d, 1], stack[d, 2], stack[d, 3] = target, counts, other, others
-            i += 1
-            continue
-        if to != DEAD and (target < 0 or size[i] > 1):
-            way, leaving = (BEFORE, _i8(state)) if target < 0 else (AFTER, target)
-            if not add_exit(exits, sizes, _i8(i), _i8(way), leaving, _i8(counts)):
-                return _i8(-1)
-        i += size[i]
-    return _i8(visited)
-
-
 @inner(_i8(CONTEXT_TYPE, _i8, _u1, _i44))
 def hub_of(context, state, likely, votes):  # type: ignore[no-untyped-def]
     """The state to which most of the bytes `likely` lead again and again; -1 when there is none. votes: room."""
@@ -249,6 +167,19 @@ def hub_of(context, state, likely, votes):  # type: ignore[no-untyped-def]
             return target
         state = target
     return _i8(-1)
+
+
+@entry(_i8(CONTEXT_TYPE, _i8s, _i8, _i8))
+def looping(context, nodes, state, returning):  # type: ignore[no-untyped-def]
+    """Nodes of the vocabulary below the first bytes on which a state loops; -1 where a body ends. nodes: by byte
+    class."""
+    if borders(context, state, returning):
+        return _i8(-1)
+    total, go = _i8(0), go_of(context)
+    for c in range(nodes.size):
+        if go[state, c] == state:
+            total += nodes[c]
+    return total
 
 
 @entry(types.boolean(CONTEXT_TYPE, _i8, _i8, _i8, _i44))
@@ -294,39 +225,6 @@ def scout(context, search, nodes, worth, likely, state):  # type: ignore[no-unty
         return _i8(LIGHT)
     hub = hub_of(context, state, likely, votes_of(search))
     return hub if hub >= 0 else _i8(ALONE)
-
-
-@inner(_i8(CONTEXT_TYPE, _i44, _i8, _i4))
-def _tokens_in(context, cuts, count, tokens):  # type: ignore[no-untyped-def]
-    """Writes the tokens of the trie nodes in cuts[:count], twins included; returns how many, -1 without room."""
-    ends, twin = token_of(context), twin_of(context)
-    total = 0
-    for c in range(count):
-        for i in range(cuts[c, 0], cuts[c, 1]):
-            token = ends[i]
-            while token >= 0:
-                if total >= tokens.size:
-                    return _i8(-1)
-                tokens[total] = token
-                total += 1
-                token = twin[token]
-    return _i8(total)
-
-
-@entry(_i8(CONTEXT_TYPE, CONTEXT_TYPE, _i8, _i8, _i44))
-def differ(context, search, state, hub, base):  # type: ignore[no-untyped-def]
-    """How the body of a state differs from that of a hub, whose exits are `base`: what _explore finds, cut[:n], the
-    tokens of the cuts, and exits with those of the hub that are outside of them. Returns n, -1 without room."""
-    cuts, exits, sizes = cuts_of(search), exits_of(search), sizes_of(search)
-    if _explore(context, state, hub, stack_of(search), found_of(search), cuts, exits, sizes) < 0:
-        return _i8(-1)
-    for e in range(base.shape[0]):
-        apart, at = True, base[e, AT]
-        for c in range(sizes[1]):
-            apart = apart and not cuts[c, 0] <= at < cuts[c, 1]
-        if apart and not add_exit(exits, sizes, _i8(at), _i8(base[e, WITH]), _i8(base[e, FROM]), _i8(base[e, TAKEN])):
-            return _i8(-1)
-    return _tokens_in(context, cuts, _i8(sizes[1]), cut_of(search))
 
 
 @inner(types.void(_u4, _i4, _i8))

@@ -73,7 +73,8 @@ from .tables import (
 )
 from .walk import ARENA_FULL, LOOKED, MARKED, NODE, OPEN, ORIGIN, REG, STATE, WORST
 
-# Columns of tails: those of exits, TAKEN being the most counts taken, and which rows of ids: token, counts taken.
+# Columns of tails: those of exits, TAKEN being the most counts taken, and which rows of ids: token (-1: none of the
+# body's), counts taken.
 FIRST, LAST = 4, 5
 ALIKE, RETURNING, APART = 0, 1, 2
 _BIG = 1 << 10  # tokens whose bits take as long as a row
@@ -205,7 +206,8 @@ def _take(context, body, first, count, state, register, taken):  # type: ignore[
         for t in range(first + 32 * w, first + min(32 * w + 32, count)):
             if (local[w] >> np.uint32((t - first) & 31)) & np.uint32(1) == 0:
                 continue
-            if (taken >= 0 and ids[t, 1] != taken) or (taken == -2 and not _ends(context, state, register + ids[t, 1])):
+            if ids[t, 0] < 0 or (taken >= 0 and ids[t, 1] != taken) or (
+                    taken == -2 and not _ends(context, state, register + ids[t, 1])):
                 continue
             row[ids[t, 0] >> 5] |= np.uint32(1) << np.uint32(ids[t, 0] & 31)
 
@@ -234,7 +236,11 @@ def _walk_tails(context, body, numbers, limit, exact):  # type: ignore[no-untype
                 return _i8(-1)
             visited += found
             for m in range(marks, report[MARKED]):
-                marked[m, 0] = ids[first + marked[m, 0], 0]
+                token, moves = ids[first + marked[m, 0], 0], marked[m, 1]
+                if token >= 0:
+                    marked[marks, 0], marked[marks, 1] = token, moves
+                    marks += 1
+            report[MARKED] = marks
             _take(context, body, _i8(first), count, state, register,
                   _i8(taken) if how == APART else _i8(-1) if how == ALIKE else _i8(-2))
             if how != APART:

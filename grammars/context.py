@@ -175,7 +175,7 @@ full_of, tails_of, ids_of = BODY.array(_u4), BODY.array(_i44, 6), BODY.array(_i4
 
 # Of the search for one (bodies.py), also in a list of its own.
 SEARCH = Part()
-stack_of, votes_of, found_of = SEARCH.array(_i44, 4), SEARCH.array(_i44, 2), SEARCH.array(_i44, 3)
+stack_of, votes_of, found_of = SEARCH.array(_i44, 5), SEARCH.array(_i44, 2), SEARCH.array(_i44, 3)
 cuts_of, exits_of = SEARCH.array(_i44, 2), SEARCH.array(_i44, 4)
 sizes_of, cut_of = SEARCH.array(_i8s), SEARCH.array(_i4)
 

@@ -28,6 +28,7 @@ from .context import (
     report_of,
     spans_of,
     states_of,
+    struck_of,
     threads_of,
     weights_of,
     words_of,
@@ -183,6 +184,21 @@ def represent(context, count, depth):  # type: ignore[no-untyped-def]
                 threads[at, c] = threads[k, c]
         left += 1 if at == left else 0
     return _i8(left)
+
+
+@entry(types.void(CONTEXT_TYPE))
+def mark_once(context):  # type: ignore[no-untyped-def]
+    """Leaves each of the room's marked tokens once, with the most of its moves."""
+    marked, place, report, left = marked_of(context), struck_of(context), report_of(context), 0
+    for m in range(report[MARKED]):
+        token, moves = marked[m, 0], marked[m, 1]
+        at = place[token]  # whatever is there: it is told to be right by what it leads to
+        if 0 <= at < left and marked[at, 0] == token:
+            marked[at, 1] = max(marked[at, 1], moves)
+        else:
+            place[token], marked[left, 0], marked[left, 1] = left, token, moves
+            left += 1
+    report[MARKED] = left
 
 
 @inner(_i8(CONTEXT_TYPE, _i8))

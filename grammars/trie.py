@@ -83,6 +83,32 @@ def _fill(text, ends, ids, byte, depth, size, token, twin):  # type: ignore[no-u
     return nodes
 
 
+@njit(types.void(_u1, _i4, _i4, _i4, _u1, types.int32[:, ::1], _i4, types.uint16[::1], types.int64[::1]), cache=True,
+      nogil=True)
+def _complete(byte, depth, size, token, plain, nodes, kids, spelt, first):  # type: ignore[no-untyped-def]
+    """Fills what a Trie says beside the first four. first: zeros, by depth, up to one more than the greatest."""
+    count = byte.size
+    for i in range(count):
+        first[depth[i] + 1] += 1
+        plain[i] = 1 if 0x20 <= byte[i] < 0x7F and byte[i] != 0x22 and byte[i] != 0x5C else 0
+    for d in range(1, first.size):
+        first[d] += first[d - 1]
+    for i in range(count):
+        place = first[depth[i]]
+        first[depth[i]] += 1
+        after = i + size[i]
+        last = after >= count or depth[after] != depth[i]
+        kids[place], spelt[place] = i, byte[i] + (LAST if last else 0)
+        nodes[i, SIZE], nodes[i, TOKEN], nodes[i, PLACE] = size[i], token[i], place
+    for k in range(count):
+        i = count - 1 - k
+        child = i + 1
+        while child < i + size[i]:
+            plain[i] &= plain[child]
+            child += size[child]
+        nodes[i, WHAT] = byte[i] + PLAIN * plain[i] + (depth[i] << DEEP)
+
+
 @njit(_i8(_u1, _i4, _u1, _i8, _i8), cache=True, nogil=True)
 def _find(byte, size, text, low, high):  # type: ignore[no-untyped-def]
     node, end = 0, byte.size
@@ -117,12 +143,11 @@ def build_trie(tokens: Sequence[bytes], ids: Sequence[int], width: int) -> Trie:
 
 def trie_of(byte: Bytes, depth: Int32s, size: Int32s, token: Int32s, twin: Int32s) -> Trie:
     """The trie of these nodes, which lie in depth-first order."""
-    plain = _plain(byte, size)
-    kids = np.argsort(depth.astype(np.uint16), kind="stable").astype(np.int32)
-    what = byte + PLAIN * plain.astype(np.int32) + (depth << DEEP)
-    table = np.stack([size, token, np.empty_like(size), what], axis=1)
-    table[kids, PLACE] = np.arange(len(kids))
-    return Trie(byte, depth, size, token, twin, plain, table, kids, byte[kids] + LAST * _last(kids, depth, size))
+    count = len(byte)
+    plain, nodes = np.empty(count, np.uint8), np.empty((count, 4), np.int32)
+    kids, spelt = np.empty(count, np.int32), np.empty(count, np.uint16)
+    _complete(byte, depth, size, token, plain, nodes, kids, spelt, np.zeros(int(depth.max(initial=0)) + 2, np.int64))
+    return Trie(byte, depth, size, token, twin, plain, nodes, kids, spelt)
 
 
 def heads(trie: Trie) -> Int32s:
@@ -133,19 +158,3 @@ def heads(trie: Trie) -> Int32s:
     above = trie.byte[first[np.searchsorted(first, second) - 1]].astype(np.int64) if len(second) else second
     found[256 + 256 * above + trie.byte[second]] = second
     return found
-
-
-def _last(kids: Int32s, depth: Int32s, size: Int32s) -> npt.NDArray[np.uint16]:
-    """Whether each of `kids` is the last child of its node: what comes after its subtree is no sibling."""
-    after = kids + size[kids]
-    ends = np.append(depth, 0)
-    last: npt.NDArray[np.uint16] = (ends[after] != depth[kids]).astype(np.uint16)
-    return last
-
-
-def _plain(byte: Bytes, size: Int32s) -> Bytes:
-    special = ~np.isin(byte, np.frombuffer(PLAIN_BYTES, np.uint8))
-    before = np.concatenate([[0], np.cumsum(special)])
-    here = np.arange(len(byte))
-    plain: Bytes = (before[here + size] == before[here]).astype(np.uint8)
-    return plain

@@ -12,13 +12,13 @@ from .arena import FEW, PARENT, RETURN, STATUS, WITHIN
 from .bodies import DEEPEST, Bodies, Body
 from .composing import read_body, read_threads
 from .entering import enter_calls
-from .looking import represent
+from .looking import mark_once, represent
 from .masking import NO_LIMIT
 from .slicing import SlicedWalk
 from .space import Space
 from .tables import DISTINCT, FINAL, KIND, Tables, has_unlike
 from .vocabulary import Vocabulary
-from .walk import LOOKED, MARKED, NODE, OPEN, STATE
+from .walk import LOOKED, NODE, OPEN, STATE
 
 if TYPE_CHECKING:
     from .configuration import Configuration
@@ -96,15 +96,9 @@ class Walker:
             self._walk_each(chosen, limit, exact)
             looked = int(self._space.room.report[LOOKED])
             if looked <= depth or len(chosen) == len(threads):
-                return self._mark_once()
+                mark_once(self._space.address)
+                return
             depth = looked
-
-    def _mark_once(self) -> None:
-        """Leaves each marked token once, with the most of its moves."""
-        room, amount = self._space.room, int(self._space.room.report[MARKED])
-        if amount:
-            marked = _once(room.marked[:amount])
-            room.marked[: len(marked)], room.report[MARKED] = marked, len(marked)
 
     def _walk_each(self, threads: Any, limit: int, exact: bool) -> None:
         bodies = [self._body(state, node, exact) for state, node in threads[:, [STATE, NODE]].tolist()]
@@ -180,10 +174,3 @@ def _plain_threads(configuration: Configuration, exact: bool) -> Any:
     if not exact:
         threads[:, OPEN] = 0
     return threads
-
-
-def _once(marked: Any) -> Any:
-    """Each marked token once, with the most of its moves."""
-    order = np.lexsort((-marked[:, 1], marked[:, 0]))
-    ordered = marked[order]
-    return ordered[np.diff(ordered[:, 0], prepend=-1) != 0]

@@ -13,6 +13,7 @@ from espalier.grammars.body_steps import BELOW, RAGGED, SPACES, WHOLE, byte_grou
 from espalier.grammars.compile import compile_constraint
 from espalier.grammars.constraint import JsonSchema, Regex
 from espalier.grammars.standard import prepare_bodies
+from espalier.grammars.trie import PLACE
 from espalier.grammars.vocabulary import Vocabulary
 
 from .drawn import small_vocabulary
@@ -231,6 +232,6 @@ def test_what_is_below_a_node_is_told_by_whole_characters(texts):
         for text in texts:
             if text.startswith(path):
                 expected |= _groups_of(text[len(path):])
-        found = int(nodes[i, BELOW]) % (1 << 64)
+        found = int(nodes[trie.nodes[i, PLACE], BELOW]) % (1 << 64)
         assert found >> RAGGED == expected >> RAGGED
         assert found >> RAGGED or found == expected
