@@ -29,10 +29,11 @@ _i4, _i44, _u1 = types.int32[::1], types.int32[:, ::1], types.uint8[::1]
 
 
 class Arcs(NamedTuple):
-    """rows: int32 [n, 6] (state, target, action, cost, least byte or -1, rule that is called or -1); those of rule r
-    are rows[begins[r]: begins[r + 1]], the last states first, as most edges lead to later ones;
-    into[arrives[s]: arrives[s + 1]] lead to state s. calls: int32 [n, 2] (its row, callee), by caller: calls of r are
-    calls[calls_of[r]: calls_of[r + 1]]. callers[called[r]: called[r + 1]]: the rules that call r. columns: of each."""
+    """rows: int32 [n, 7] (state, target, action, cost, least byte or -1, rule that is called or -1, how many bytes are
+    tokens of their own); those of rule r are rows[begins[r]: begins[r + 1]], the last states first, as most edges lead
+    to later ones; into[arrives[s]: arrives[s + 1]] lead to state s. calls: int32 [n, 2] (its row, callee), by caller:
+    calls of r are calls[calls_of[r]: calls_of[r + 1]]. callers[called[r]: called[r + 1]]: the rules that call r.
+    columns: of each."""
 
     rows: Any
     begins: Any
@@ -51,21 +52,22 @@ def arrange(flat: Flat, starts: Any, columns: Any, available: Any, held: Any, pr
     of NEXT_KEY (negative: of commas, in lists of unlike items) and of OPEN_KEY beside their byte. Calls cost FAR here:
     what they do is not known yet."""
     count, rules, states = len(flat.edges) + len(flat.calls), len(flat.states), int(flat.states.sum())
-    found = Arcs(np.empty((count, 6), np.int32), np.zeros(rules + 1, np.int32), np.empty(count, np.int32),
+    found = Arcs(np.empty((count, 7), np.int32), np.zeros(rules + 1, np.int32), np.empty(count, np.int32),
                  np.zeros(states + 2, np.int32), np.empty((len(flat.calls), 2), np.int32),
                  np.zeros(rules + 2, np.int32), np.empty(len(flat.calls), np.int32), np.zeros(rules + 2, np.int32),
                  columns.astype(np.int32))
-    _fill_rows(flat.edges, flat.calls, flat.states, starts, available, held, prices, found.rows, found.calls,
+    upto = np.concatenate([[0], np.cumsum(available)]).astype(np.int32)
+    _fill_rows(flat.edges, flat.calls, flat.states, starts, upto, held, prices, found.rows, found.calls,
                np.zeros(states + 1, np.int32))
     _group(found.rows, flat.calls, starts, found.begins, found.into, found.arrives, found.calls_of, found.callers,
            found.called)
     return found
 
 
-@entry(types.void(_i88, _i88, _i8s, _i8s, _u1, _u1, _i44, _i44, _i44, _i4))
-def _fill_rows(edges, calls, states, starts, available, held, prices, rows, linked, places):  # type: ignore[no-untyped-def]
+@entry(types.void(_i88, _i88, _i8s, _i8s, _i4, _u1, _i44, _i44, _i44, _i4))
+def _fill_rows(edges, calls, states, starts, upto, held, prices, rows, linked, places):  # type: ignore[no-untyped-def]
     """Rows by their rule, there by their states, the last first; of one state its edges, then its calls. linked: calls,
-    of Arcs. places: by state, 0, and one more."""
+    of Arcs. upto: [257], how many bytes below each are tokens. places: by state, 0, and one more."""
     for e in range(edges.shape[0]):
         places[starts[edges[e, OWNER]] + states[edges[e, OWNER]] - edges[e, SOURCE]] += 1
     for c in range(calls.shape[0]):
@@ -75,7 +77,8 @@ def _fill_rows(edges, calls, states, starts, available, held, prices, rows, link
     for e in range(edges.shape[0]):
         owner, least, action = edges[e, OWNER], edges[e, BYTE_LOW], edges[e, ACTION]
         mirrored = starts[owner] + states[owner] - 1 - edges[e, SOURCE]
-        while least < 256 and available[least] == 0:
+        ways = upto[edges[e, BYTE_HIGH] + 1] - upto[least]
+        while least < 256 and upto[least + 1] == upto[least]:
             least += 1
         cost, inside = _i8(1 if least <= edges[e, BYTE_HIGH] else FAR), edges[e, BYTE_LOW]
         while cost == FAR and inside <= edges[e, BYTE_HIGH]:
@@ -89,7 +92,7 @@ def _fill_rows(edges, calls, states, starts, available, held, prices, rows, link
         at = places[mirrored]
         places[mirrored] += 1
         rows[at, 0], rows[at, 1] = starts[owner] + edges[e, SOURCE], starts[owner] + edges[e, TARGET]
-        rows[at, 2], rows[at, 3], rows[at, 4], rows[at, 5] = action, cost, least, -1
+        rows[at, 2], rows[at, 3], rows[at, 4], rows[at, 5], rows[at, 6] = action, cost, least, -1, ways
     for c in range(calls.shape[0]):
         owner = calls[c, OWNER]
         mirrored = starts[owner] + states[owner] - 1 - calls[c, SOURCE]
@@ -97,6 +100,7 @@ def _fill_rows(edges, calls, states, starts, available, held, prices, rows, link
         places[mirrored] += 1
         rows[at, 0], rows[at, 1] = starts[owner] + calls[c, SOURCE], starts[owner] + calls[c, CALL_TARGET]
         rows[at, 2], rows[at, 3], rows[at, 4], rows[at, 5] = calls[c, CALL_ACTION], FAR, -1, calls[c, CALLED]
+        rows[at, 6] = 0
         linked[c, 0], linked[c, 1] = at, calls[c, CALLED]
 
 

@@ -11,7 +11,7 @@ crossing.py finds them.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from itertools import pairwise
 from typing import Any
 
@@ -69,27 +69,34 @@ class _Bridge:
         self._calls = self._calls[np.argsort(self._calls[:, 0], kind="stable")]
 
     def run(self) -> None:
-        open_places = self._open()
+        self._lower(self._places(GAP), lambda state, column: min(self._by_bytes(state, column),
+                                                                 self._by_tokens(state, column)))
+        # Of free keys no byte may bring the end nearer by more than one (shortening.py).
+        self._lower(self._places(0, kind=DISTINCT), self._by_bytes)
+
+    def _lower(self, places: list[tuple[int, int]], fewest: Callable[[int, int], int]) -> None:
         changed = True
         while changed and self._left > 0:
             changed = False
-            for state, column in open_places:
-                best = min(self._by_bytes(state, column), self._by_tokens(state, column))
+            for state, column in places:
+                best = fewest(state, column)
                 if best < self._distance(state, column):
                     self._tables.distance[self._tables.states[state, BASE] + column] = best
                     changed = True
 
-    def _open(self) -> list[tuple[int, int]]:
-        """The places whose distance is GAP or more, of rules that are understood here; the last states first."""
+    def _places(self, least: int, kind: int | None = None) -> list[tuple[int, int]]:
+        """The places whose distance is at least that, of rules (of one kind) that are understood here; the last states
+        first."""
         tables, found = self._tables, []
         bases = tables.states[:, BASE].tolist()
         for state, (base, end) in enumerate(pairwise([*bases, len(tables.distance)])):
             rule = tables.rules[tables.states[state, RULE]]
-            if tables.states[state, KIND] == MEMBERS or rule[LISTED]:
+            here = tables.states[state, KIND]
+            if here == MEMBERS or rule[LISTED] or kind not in (None, here):
                 continue
-            columns = rule[LOW] + 1 if tables.states[state, KIND] == DISTINCT else end - base
+            columns = rule[LOW] + 1 if here == DISTINCT else end - base
             distances = tables.distance[base: base + columns]
-            found += [(state, int(column)) for column in np.flatnonzero((distances >= GAP) & (distances < FAR))]
+            found += [(state, int(column)) for column in np.flatnonzero((distances >= least) & (distances < FAR))]
         return found[::-1]
 
     def _distance(self, state: int, column: int) -> int:

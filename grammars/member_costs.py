@@ -32,6 +32,7 @@ from .tables import (
     BEHIND_KEY,
     COMMA,
     COST,
+    DECODED,
     ENDING,
     FAR,
     FILLER,
@@ -58,6 +59,7 @@ from .tables import (
 _i8, _i4, _i44, _bool = types.int64, types.int32[::1], types.int32[:, ::1], types.boolean
 # Lengths of keys that are looked at for as many free keys as a least number needs.
 _LONGEST = 4_096
+_BACKSLASH = 0x5C
 _MANY = 1 << 40
 _FAR = FAR
 
@@ -196,7 +198,8 @@ def _price(context, solving, rule, reach, begin, end):  # type: ignore[no-untype
 
 @inner(_i8(CONTEXT_TYPE, CONTEXT_TYPE, _i8, _i8))
 def _filler(context, solving, rule, rank):  # type: ignore[no-untyped-def]
-    """The cost with its comma of the `rank`-th cheapest free property, or more; FAR when there are not so many."""
+    """The cost with its comma of the `rank`-th cheapest free property, or more; FAR when there are not so many. Where
+    keys are compared decoded no escape counts, which may spell what another text spells too."""
     rows, begins, counted = rows_of(solving), begins_of(solving), counted_of(solving)
     states, distance, row = states_of(context), distance_of(context), rules_of(context)[rule]
     start, end, found, worst = row[START], _end_of(context, rule), 0, 0
@@ -208,13 +211,13 @@ def _filler(context, solving, rule, rank):  # type: ignore[no-untyped-def]
             counted[s, there] = 0
         for e in range(begins[rule], begins[rule + 1]):
             ways, target, action = counted[rows[e, 0], here], rows[e, 1], rows[e, 2]
-            if ways == 0 or rows[e, 3] >= _FAR:
+            if ways == 0 or rows[e, 3] >= _FAR or (row[DECODED] == 1 and rows[e, 4] == _BACKSLASH):
                 continue
             if action == CLOSE_KEY and distance[states[target, BASE] + HOME] < _FAR:
                 found += ways
                 worst = max(worst, length + 1 + distance[states[target, BASE] + HOME])
             elif action == NOTHING:
-                counted[target, there] = min(_i8(_MANY), counted[target, there] + ways)
+                counted[target, there] = min(_i8(_MANY), counted[target, there] + ways * rows[e, 6])
                 alive = True
         if found >= rank:
             return min(_i8(_FAR), _i8(row[COMMA]) + worst)

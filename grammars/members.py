@@ -6,8 +6,9 @@ of the property at hand, the cheapest spelling of every required property that i
 asks for, and of as many more as the least number needs.
 
 Where a walk ignores what was written (exact 0) it still knows the set it began with: whether the object may end there,
-and whether another key may begin, are part of what masks are told apart by (`class_of`). Once a key ends in such a walk
-the register is LOOSE: everything is allowed, and the token is tested one by one.
+and whether another key may begin, are part of what masks are told apart by (`class_of`). The first key of an object is
+known by its number, as nothing else was written; once a later one ends in such a walk the register is LOOSE: everything
+is allowed, and the token is tested one by one.
 """
 
 from __future__ import annotations
@@ -55,6 +56,7 @@ from .tables import (
 
 LAX = 1 << 28  # in a register: a key ended in a walk that ignores what was written
 _MET = -(1 << 28)  # stands for the demand in a set
+_SOME = _MET - 1  # and for a free key, whichever, in a walk
 _MANY = 1 << 24
 # bits of a class of registers
 _EMPTY, _DONE, _MORE, _SLACK, _MEETS = 1, 2, 4, 8, 16
@@ -86,11 +88,11 @@ def write(context, state, register, action, key, exact):  # type: ignore[no-unty
         if sets[keys, MET] == 1:
             return _i8(-1)
     elif action == CLOSE_KEY:
-        if exact == 0:
+        if exact == 0 and register > 0:
             return register | LAX
-        if contains(context, keys, key):
+        if exact == 1 and contains(context, keys, key):
             return _i8(-1)
-        second = key
+        second = key if exact == 1 else _i8(_SOME)
     else:
         j = action - KEY
         if wrote(context, keys, j):
@@ -104,7 +106,7 @@ def write(context, state, register, action, key, exact):  # type: ignore[no-unty
         sets[after, AMOUNT] = sets[keys, AMOUNT] + (0 if action == MEET else 1)
         sets[after, MET] = 1 if action == MEET else sets[keys, MET]
         sets[after, DECLARED] = j + 1
-    return after if exact == 1 else after | LAX
+    return after if exact == 1 or register == 0 else after | LAX
 
 
 @inner(_i8(CONTEXT_TYPE, _i8, _i8))

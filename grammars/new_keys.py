@@ -169,7 +169,9 @@ def _along_used(context, state, key, keys, low):  # type: ignore[no-untyped-def]
             at = pairs[at, 0]
         here, escape = state, _i8(0)
         for k in range(1, (length if at == key else 0) + 1):
-            # A byte brings the end nearer by one at most: once this way cannot win, no longer one along it can.
+            # A byte brings the end nearer by one at most, as distances are closed under single bytes: those in bytes
+            # by how they are found, those in tokens by shortening._close. So once this way cannot win, no longer one
+            # along it can.
             if k - 1 + distance[states[here, BASE] + low] >= best:
                 break
             at = sets[rest, 1]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable
 from dataclasses import replace
+from itertools import chain
 from typing import TypeVar
 
 from . import charset
@@ -72,12 +73,29 @@ class Planner:
             for leaf in leaves:
                 self._fill(plan, leaf)
         self._compare_items()
-        find_possible([plan for _, plan in self._queue])
+        plans = [plan for _, plan in self._queue]
+        find_possible(plans)
+        while self._restrict_keys():
+            for plan in plans:
+                plan.possible = False
+            find_possible(plans)
         if not root.possible:
             raise unsatisfiable(root)
         for one in self._unique:
             if one.unlike and one.possible:
                 check_enough(one, self._canonical())
+
+    def _restrict_keys(self) -> bool:
+        """Takes out the free keys whose values cannot exist, so that few others are told as such; whether there were
+        any."""
+        found = False
+        for plan in chain.from_iterable(self._objects.values()):
+            labels = {state: label for state, label in plan.labels.items() if plan.free_values[label].possible}
+            if plan.free is not None and len(labels) < len(plan.labels):
+                plan.free, plan.labels = relabel(plan.free, labels) if labels else (plan.free, {})
+                self._finite_keys(plan)
+                found = True
+        return found
 
     def _compare_items(self) -> None:
         """Lists whose items differ, those inside others first: what these may be depends on them."""

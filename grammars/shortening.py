@@ -15,7 +15,7 @@ from numba import types
 
 from .arcs import Arcs
 from .columns import next_column
-from .context import CONTEXT_TYPE, Context, next_required_of, rules_of, states_of
+from .context import CONTEXT_TYPE, Context, distance_of, next_required_of, rules_of, states_of
 from .flat import DISTINCT
 from .ir import CLOSE_KEY, OPEN_KEY
 from .jit import entry, inner
@@ -40,26 +40,34 @@ _i8, _i4 = types.int64, types.int32[::1]
 _FAR = FAR
 
 
+@inner(_i8(CONTEXT_TYPE, CONTEXT_TYPE, _i8, _i8, _i8))
+def _column_after(context, ways, e, rule, column):  # type: ignore[no-untyped-def]
+    """The column that a row leads to; ENDS, or -1 when it is blocked."""
+    rows, nearest, states, bounds = rows_of(ways), nearest_of(ways), states_of(context), rules_of(context)[rule]
+    action, kind, low = rows[e, 2], states[bounds[START], KIND], bounds[LOW]
+    if kind == DISTINCT and column == low + 2 and action == OPEN_KEY:
+        return _i8(ENDS)
+    alone = states[rows[e, 1], BASE] + low + 1
+    if kind == DISTINCT and action == CLOSE_KEY and column == low and nearest[alone] < _FAR:
+        return _i8(low + 1)
+    following = next_required_of(context)[bounds[NEXT]: bounds[NEXT] + low + 1]
+    return next_column(kind, action, column, bounds, following)
+
+
 @inner(types.void(CONTEXT_TYPE, CONTEXT_TYPE, _i8, _i8, _i8, _i8))
 def _find_ways(context, ways, first, last, rule, column):  # type: ignore[no-untyped-def]
     """way[place of (state, column)]: a row of [first, last) on a shortest way, one of bytes where there is one. after:
     the column that it leads to."""
     rows, nearest, way, after = rows_of(ways), nearest_of(ways), way_of(ways), after_of(ways)
-    states, bounds, next_required = states_of(context), rules_of(context)[rule], next_required_of(context)
-    kind, low = states[bounds[START], KIND], bounds[LOW]
-    following = next_required[bounds[NEXT]: bounds[NEXT] + low + 1]
+    states = states_of(context)
     for e in range(first, last):
-        action, at = rows[e, 2], states[rows[e, 0], BASE] + column
+        at = states[rows[e, 0], BASE] + column
         here, target = nearest[at], states[rows[e, 1], BASE]
         if here == 0 or here >= _FAR or rows[e, 3] >= _FAR:
             continue
         if way[at] >= 0 and (rows[e, 4] < 0 or rows[way[at], 4] >= 0):
             continue
-        there = next_column(kind, action, column, bounds, following)
-        if kind == DISTINCT and column == low + 2 and action == OPEN_KEY:
-            there = _i8(ENDS)
-        elif kind == DISTINCT and action == CLOSE_KEY and column == low and nearest[target + low + 1] < _FAR:
-            there = _i8(low + 1)
+        there = _column_after(context, ways, _i8(e), rule, column)
         if there == ENDS:
             rest = 0
         elif there < 0:
@@ -69,6 +77,25 @@ def _find_ways(context, ways, first, last, rule, column):  # type: ignore[no-unt
         if rows[e, 3] + rest == here:
             way[at] = e
             after[at] = there
+
+
+@inner(types.void(CONTEXT_TYPE, CONTEXT_TYPE, _i8, _i8, _i8, _i8))
+def _close(context, ways, first, last, rule, column):  # type: ignore[no-untyped-def]
+    """Distances of a column to the fixed point of the single bytes in rows [first, last)."""
+    rows, states, distance = rows_of(ways), states_of(context), distance_of(context)
+    changed = True
+    while changed:
+        changed = False
+        for e in range(first, last):
+            if rows[e, 4] < 0 or rows[e, 3] >= _FAR:
+                continue
+            there = _column_after(context, ways, _i8(e), rule, column)
+            if there == -1:
+                continue
+            cost = rows[e, 3] + (0 if there == ENDS else distance[states[rows[e, 1], BASE] + there])
+            if cost < distance[states[rows[e, 0], BASE] + column]:
+                distance[states[rows[e, 0], BASE] + column] = cost
+                changed = True
 
 
 @entry(types.void(CONTEXT_TYPE, CONTEXT_TYPE, _i4))
@@ -92,6 +119,8 @@ def _shorten(context, ways, order):  # type: ignore[no-untyped-def]
             for _ in range(SWEEPS):
                 if not sweep(context, ways, start, end, _i8(column)):
                     break
+            if kind == DISTINCT:
+                _close(context, ways, _i8(begins[rule]), _i8(begins[rule + 1]), _i8(rule), _i8(column))
 
 
 def shorten(context: Context, arcs: Arcs, order: Any, distance: Any, heads: Any, unordered: Any,

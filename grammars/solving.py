@@ -13,7 +13,7 @@ from .tables import BASE, START
 
 _i8, _i4, _i44, _i88 = types.int64, types.int32[::1], types.int32[:, ::1], types.int64[:, ::1]
 _SOLVING = Part()
-rows_of, begins_of, into_of, arrives_of = _SOLVING.array(_i44, 6), *(_SOLVING.array(_i4) for _ in range(3))
+rows_of, begins_of, into_of, arrives_of = _SOLVING.array(_i44, 7), *(_SOLVING.array(_i4) for _ in range(3))
 linked_of, linked_by_rule_of, callers_of = _SOLVING.array(_i44, 2), _SOLVING.array(_i4), _SOLVING.array(_i4)
 called_of, columns_of = _SOLVING.array(_i4), _SOLVING.array(_i4)
 key_reach_of, key_begins_of, keys_of = _SOLVING.array(_i44, 2), _SOLVING.array(_i4), _SOLVING.array(_i44, 3)

@@ -13,7 +13,7 @@ _FAR = FAR
 # The ways of all states, a context of their own: of trie.py, of arcs.py, of what finds the ways, of _to_a_byte; of
 # arcs.py, and by state, how many of its rows of `reach` are filled.
 WAYS = Part()
-heads_of, rows_of = WAYS.array(_i4), WAYS.array(_i44, 6)
+heads_of, rows_of = WAYS.array(_i4), WAYS.array(_i44, 7)
 begins_of, columns_of, nearest_of, way_of, after_of = (WAYS.array(_i4) for _ in range(5))
 frames_of, place_of = WAYS.array(_i44, 2), WAYS.array(_i4)
 into_of, arrives_of, filled_of = (WAYS.array(_i4) for _ in range(3))

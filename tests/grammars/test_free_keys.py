@@ -18,7 +18,7 @@ from espalier.grammars.errors import ConstraintError
 from .drawn import small_vocabulary
 from .engine import allowed, bind
 from .naive import Naive
-from .samplers import WAYS, answer
+from .samplers import WAYS, answer, check_masks
 from .test_members import SCHEMAS
 
 LETTERS = b'{}[]":,ab016\\u'
@@ -164,3 +164,25 @@ def test_no_escape_is_begun_whose_characters_are_used(pattern: str) -> None:
         text = answer(grammar, grammar.min_tokens + 5 * (seed % 4), way, Random(seed))
         assert len(json.loads(text)) >= 2, text
         assert Draft202012Validator(schema).is_valid(json.loads(text)), text
+
+
+NEVER = {"type": "object", "required": ["b"], "properties": {"b": False}}  # told so once all values are known
+
+
+@pytest.mark.parametrize(("schema", "token"), [
+    ({"patternProperties": {"^(b1|[ab]{12}0)$": ZERO}, "additionalProperties": False, "minProperties": 2}, b'"b1":'),
+    ({"patternProperties": {"^a": NEVER, "^(b|bb)$": ZERO}, "additionalProperties": False, "minProperties": 2}, b'":0'),
+    ({"patternProperties": {"^a": NEVER, "^b$": ZERO}, "additionalProperties": False, "minProperties": 2,
+      "properties": {"0": ZERO}}, b'{"b'),
+    ({"properties": {"a": ZERO, "b": ZERO, "ab": ZERO}, "required": ["b", "ab"], "maxProperties": 2}, b'{"a":'),
+    ({"properties": {"a": ZERO}, "required": ["a"], "additionalProperties": ZERO, "maxProperties": 1}, b'{"b":'),
+])
+@pytest.mark.parametrize("writing", [("schema", "one"), ("any", "one"), ("any", "any")])
+def test_numbers_of_keys_are_kept_where_few_are_possible(
+        schema: dict[str, object], token: bytes, writing: Writing) -> None:
+    full = {"type": "object", **schema}
+    grammar = _bound(full, writing, [token])
+    for seed, way in enumerate(WAYS * 2):
+        check_masks(grammar, Random(seed), 12)
+        text = answer(grammar, grammar.min_tokens + 2 * (seed % 3), way, Random(seed))
+        assert Draft202012Validator(full).is_valid(json.loads(text)), text
