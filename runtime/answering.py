@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from .branch import Chunk
+from .branch import Chunk, GenerateSpec
 from .detokenizer import Detokenizer
 from .messages import TokenLogprob
 from .stops import StopFinder
+from .thinking import Part, ThoughtReader
 from .words import TokenBytes
 
 
@@ -34,11 +35,11 @@ class Cut:
 
 
 class Writer:
-    def __init__(self, token_bytes: TokenBytes, stops: Sequence[str], until: str = "", least: int = 0) -> None:
-        """stops: looked for in the text before the first `until`, and behind the first `least` tokens."""
+    def __init__(self, token_bytes: TokenBytes, spec: GenerateSpec) -> None:
         self._detokenizer = Detokenizer(token_bytes)
-        self._finder = StopFinder(stops, until)
-        self._least = least
+        self._finder = StopFinder(spec.stop, spec.stop_until)
+        self._least = spec.min_tokens
+        self._thoughts = ThoughtReader(spec.thoughts) if spec.stop and spec.thoughts else None
         self._written: list[_Written] = []
         self._characters = 0  # decoded
         self._shown = 0  # of _written, told in chunks
@@ -70,14 +71,26 @@ class Writer:
             self._written.append(_Written(
                 token, logprobs[index] if logprobs else None, self._characters, not self._detokenizer.pending,
             ))
-            parts.append(self._finder.skip(text) if self.read <= self._least else self._finder.push(text))
+            parts.append(self._searched(text))
         return self._chunk("".join(parts))
+
+    def _searched(self, text: str) -> str:
+        """What of it can be shown."""
+        return self._found([Part("content", text)] if self._thoughts is None else self._thoughts.push(text))
+
+    def _found(self, parts: Sequence[Part]) -> str:
+        find, early = self._finder, self.read <= self._least
+        return "".join(find.skip(part.text) if early or part.kind != "content" else find.push(part.text)
+                       for part in parts)
 
     def finish(self) -> Chunk | None:
         """No token follows: held text, and U+FFFD for a character that was cut."""
         rest = self._detokenizer.finish() if self.stop is None else ""
         self._characters += len(rest)
-        return self._chunk(self._finder.push(rest) + self._finder.finish())
+        last = self._searched(rest)
+        if self._thoughts is not None:
+            last += self._found(self._thoughts.finish())
+        return self._chunk(last + self._finder.finish())
 
     def _chunk(self, text: str) -> Chunk | None:
         self._text.append(text)

@@ -7,6 +7,7 @@ from typing import Literal
 
 from ..grammars.constraint import Constraint
 from .messages import TokenLogprob, Usage
+from .thinking import Thoughts
 
 BranchId = int
 
@@ -48,7 +49,8 @@ class GenerateSpec:
     cut before the earliest. stop_until: they are looked for in the text before the first of this only, and stop_ids
     are special tokens then. stop_ids: tokens that end the answer, which are no part of it. min_tokens: the answer does
     not end before it has so many, and stop strings are looked for behind them. constraint: what the answer fits, or
-    begins where a stop cut it (not together with `min_tokens`).
+    begins where a stop cut it (not together with `min_tokens`). thoughts: how the answer thinks first; stop strings
+    are looked for in its content then.
     frequency_penalty, presence_penalty: -2 to 2, of the tokens generated. repetition_penalty: above 0, at most 100, of
     those of the branch before too; 1 is none. logit_bias: (token id, -100 to 100), each id once. A constraint decides
     what is allowed whatever they say."""
@@ -70,6 +72,7 @@ class GenerateSpec:
     repetition_penalty: float = 1.0
     logit_bias: tuple[tuple[int, float], ...] = ()
     constraint: Constraint | None = None
+    thoughts: Thoughts | None = None
 
 
 @dataclass(frozen=True, slots=True)

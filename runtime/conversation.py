@@ -14,12 +14,14 @@ class Call(msgspec.Struct, frozen=True):
 
 
 class Message(msgspec.Struct, frozen=True):
-    """calls: of an assistant. answers: the call that a message of the role tool answers."""
+    """calls: of an assistant. answers: the call that a message of the role tool answers. reasoning: what an assistant
+    thought before."""
 
     role: str
     content: str
     calls: tuple[Call, ...] = ()
     answers: Call | None = None
+    reasoning: str = ""
 
 
 class Tool(msgspec.Struct, frozen=True):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from pathlib import Path
 
 from ..grammars.constraint import Constraint
@@ -15,6 +15,7 @@ from .messages import AskStats, Stats
 from .router import Router
 from .session import Session
 from .specials import named_specials, naming_specials
+from .thinking import Thinking
 from .words import Template, Words
 
 
@@ -50,6 +51,16 @@ class Runtime:
     def calls(self) -> CallFormat:
         """How the model writes calls of functions."""
         return self.template.calls
+
+    @property
+    def thinking(self) -> Thinking | None:
+        """How it thinks before it answers; None: it is not known to."""
+        return self.template.thinking
+
+    @property
+    def switches(self) -> Collection[str]:
+        """By which the chat template is told whether it thinks."""
+        return self.template.switches
 
     def spelled(self, token: int) -> bytes:
         """The bytes of a token; a special one is spelled as templates write it."""

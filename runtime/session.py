@@ -33,7 +33,7 @@ from .messages import (
     Usage,
 )
 from .specials import Shown
-from .words import TokenBytes
+from .words import NO_SWITCHES, Switches, TokenBytes
 
 if TYPE_CHECKING:
     from .runtime import Runtime
@@ -82,10 +82,10 @@ class Session:
                     state.append_ids(ids)
 
     def extend_chat(self, branch: BranchId, messages: Sequence[Message], generation_prompt: bool = True,
-                    tools: Sequence[Tool] = ()) -> None:
+                    tools: Sequence[Tool] = (), switches: Switches = NO_SWITCHES) -> None:
         """Append a conversation through the template. On an empty branch it is rendered; later messages are appended,
         which a template that rewrites earlier messages does not allow (TemplateError). tools: functions that the model
-        is told of, at the beginning of a conversation."""
+        is told of, at the beginning of a conversation. switches: of the template, there."""
         state = self._idle(branch)
         if not messages:
             raise InvalidParameter("there are no messages", where="messages", fix="Send at least one message.")
@@ -93,9 +93,9 @@ class Session:
         if not template.calls.told:
             messages, tools = template.calls.folded(messages, tools), ()
         if state.empty:
-            state.append_ids(template.render(messages, generation_prompt, tools))
+            state.append_ids(template.render(messages, generation_prompt, tools, switches))
             return
-        if not template.stable or tools or any(message.calls or message.answers for message in messages):
+        if not template.stable or tools or switches or any(message.calls or message.answers for message in messages):
             raise TemplateError(
                 "this conversation cannot be appended to by this model's chat template", where="messages",
                 fix="Render the whole conversation on a new branch.",
@@ -105,6 +105,18 @@ class Session:
             self.extend(branch, (Opening(message.role), Text(content), Closing(message.role)))
         if generation_prompt:
             self.extend(branch, (Opening("assistant"),))
+
+    def thinks(self, branch: BranchId, begin: bool = False) -> bool:
+        """Whether the branch ends inside of thoughts, which the answer goes on with. begin: where it leaves that to a
+        model that begins with thoughts by itself, they are begun here."""
+        state, thinking = self._idle(branch), self._runtime.template.thinking
+        if thinking is None:
+            return False
+        prompt = state.whole_text()
+        if not begin or not thinking.wanted or thinking.opened(prompt) or thinking.closed(prompt):
+            return thinking.opened(prompt)
+        state.append_parts(self._runtime.template.thinking_parts())
+        return True
 
     def fork(self, branch: BranchId, count: int) -> list[BranchId]:
         """Copies, O(1) whatever the length. What the branch has not computed yet is computed once, for all of them."""
@@ -186,6 +198,8 @@ class Session:
             constraint = (await self._runtime.compile(spec.constraint)).id
             if isinstance(spec.constraint, Tags):
                 spelled = Shown(spelled, self._runtime.specials)
+        if spec.thoughts is not None and not isinstance(spec.constraint, Tags):
+            spelled = Shown(spelled, spec.thoughts.thinking.delimiters(self._runtime.specials))
         self._state(branch)  # it may have been released while the constraint was compiled
         box = self._runtime.router.open()
         seed = random.getrandbits(63) if spec.seed is None else spec.seed
@@ -198,7 +212,7 @@ class Session:
             logit_bias=tuple((token, float(bias)) for token, bias in spec.logit_bias),
         )
         self._send(Generate(box.request, branch, state.hand_over(), spec.max_tokens, sampling, constraint))
-        return Started(box, Writer(spelled, spec.stop, spec.stop_until, spec.min_tokens))
+        return Started(box, Writer(spelled, spec))
 
     def _settle(self, branch: BranchId, state: BranchState, cut: Cut | None) -> None:
         """The branch takes over the tokens that stay; the engine's lease is cut to the same length.

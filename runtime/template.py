@@ -6,6 +6,7 @@ import json
 import re
 import time
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 
 from .call_format import OWN, CallFormat
 from .conversation import Call, Message, Tool
@@ -15,7 +16,10 @@ from .placeholders import Placeholders, SpecialStrings
 from .template_calls import RenderCalls, learn_calls
 from .template_process import TemplateProcess
 from .template_roles import RoleTexts, again, learn_roles, mark_for
+from .template_thinking import SWITCHES, learn_thinking
+from .thinking import Thinking
 from .tokenizer import Part, Tokenizer
+from .words import NO_SWITCHES, Switches
 
 __all__ = ["ChatTemplate", "Message"]
 
@@ -31,7 +35,8 @@ class ChatTemplate:
     source: "" when the model has none; then everything but `source` and `stable` raises TemplateError.
     stable: a conversation may be appended, opening + content + closing for each message, instead of rendered again.
     trims: for that, the contents must be stripped of white space at both ends.
-    calls: how the model writes calls of functions.
+    calls: how the model writes calls of functions. thinking: how it thinks before it answers; None: it is not known to.
+    switches: variables of the template that say whether it does.
     Openings hold the begin-of-sequence token when the template writes one: nothing is added before them."""
 
     def __init__(self, source: str, tokenizer: Tokenizer) -> None:
@@ -43,6 +48,8 @@ class ChatTemplate:
         self._process: TemplateProcess | None = None
         self._roles = RoleTexts()
         self.calls: CallFormat = OWN
+        self.switches = frozenset(name for name in SWITCHES if re.search(rf"\b{name}\b", source))
+        self.thinking: Thinking | None = None
         self._specials = SpecialStrings(tokenizer.specials)
         if not source:
             self._broken = TemplateError("this model has no chat template", where=_KEY, fix="Send a plain prompt.")
@@ -52,6 +59,7 @@ class ChatTemplate:
             probe = self._probe()
             self._roles = learn_roles(lambda messages, prompt: probe(messages, prompt, ()), source)
             self.calls = self._learn_calls(probe)
+            self.thinking = self._learn_thinking(probe)
         except TemplateError as error:
             self._broken = error
 
@@ -67,10 +75,10 @@ class ChatTemplate:
     def trims(self) -> bool:
         return self._roles.trims
 
-    def render(self, messages: Sequence[Message], add_generation_prompt: bool = True, tools: Sequence[Tool] = ()
-               ) -> list[int]:
+    def render(self, messages: Sequence[Message], add_generation_prompt: bool = True, tools: Sequence[Tool] = (),
+               switches: Switches = NO_SWITCHES) -> list[int]:
         """Special tokens that the template writes become their ids; those inside of what it is given stay text. Calls
-        and tools are for a template that knows them (`calls.told`).
+        and tools are for a template that knows them (`calls.told`), switches for one that has them.
 
         Blocks: call it off the event loop. Raises TemplateError (with what the template says, when it complains),
         InvalidParameter for text that is not Unicode, MissingByte for text the vocabulary cannot spell."""
@@ -83,7 +91,7 @@ class ChatTemplate:
         hide = placeholders.hide
         hidden = [_hidden_message(message, hide) for message in messages]
         offered = [Tool(hide(tool.name), hide(tool.description), _hidden(tool.parameters, hide)) for tool in tools]
-        parts = self._tokenizer.parts(self._text(hidden, add_generation_prompt, offered))
+        parts = self._tokenizer.parts(self._text(hidden, add_generation_prompt, offered, switches))
         return self._tokenizer.encode_parts(
             placeholders.show(part) if isinstance(part, str) else part for part in parts
         )
@@ -106,6 +114,10 @@ class ChatTemplate:
     def closing_parts(self, role: str) -> tuple[Part, ...]:
         self._check_usable()
         return self._tokenizer.parts(self._roles.closing(role))
+
+    def thinking_parts(self) -> tuple[Part, ...]:
+        """What the model writes before its thoughts."""
+        return () if self.thinking is None else self._tokenizer.parts(self.thinking.begin)
 
     def close(self) -> None:
         """Ends the child process; a later rendering starts another."""
@@ -137,7 +149,16 @@ class ChatTemplate:
         except TemplateLimit:
             return OWN
 
-    def _text(self, messages: Sequence[Message], add_generation_prompt: bool, tools: Sequence[Tool]) -> str:
+    def _learn_thinking(self, probe: RenderCalls) -> Thinking | None:
+        """A template whose rendering of thoughts passes a limit may still be good for everything else."""
+        try:
+            found = learn_thinking(probe, self.source, self._roles.openings.get(("assistant", False), ""))
+        except TemplateError:
+            return None
+        return None if found is None else replace(found, wanted=bool(self.switches))
+
+    def _text(self, messages: Sequence[Message], add_generation_prompt: bool, tools: Sequence[Tool],
+              switches: Switches = NO_SWITCHES) -> str:
         if self._process is None:
             raise TemplateError("this model has no chat template", where=_KEY)
         return self._process.render({
@@ -146,12 +167,15 @@ class ChatTemplate:
             "bos_token": self._tokenizer.text_of_special(self._tokenizer.bos_id),
             "eos_token": self._tokenizer.text_of_special(self._tokenizer.eos_id),
             "tools": [_told_tool(tool) for tool in tools] or None,
+            **switches,
         })
 
 
 def _told_message(message: Message) -> dict[str, object]:
     """As the templates of OpenAI's form expect it, arguments as an object."""
     told: dict[str, object] = {"role": message.role, "content": message.content}
+    if message.reasoning:
+        told["reasoning_content"] = message.reasoning
     if message.calls:
         told["tool_calls"] = [
             {"id": call.id, "type": "function",
@@ -170,13 +194,14 @@ def _told_tool(tool: Tool) -> dict[str, object]:
 
 def _texts_of(message: Message) -> list[str]:
     calls = [*message.calls, *([message.answers] if message.answers else ())]
-    return [message.role, message.content, *(text for call in calls for text in (call.id, call.name, call.arguments))]
+    own = [message.role, message.content, message.reasoning]
+    return [*own, *(text for call in calls for text in (call.id, call.name, call.arguments))]
 
 
 def _hidden_message(message: Message, hide: Callable[[str], str]) -> Message:
     calls = tuple(_hidden_call(call, hide) for call in message.calls)
     answers = None if message.answers is None else _hidden_call(message.answers, hide)
-    return Message(hide(message.role), hide(message.content), calls, answers)
+    return Message(hide(message.role), hide(message.content), calls, answers, hide(message.reasoning))
 
 
 def _hidden_call(call: Call, hide: Callable[[str], str]) -> Call:

@@ -3,11 +3,17 @@ it; tests bring smaller ones."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from types import MappingProxyType
 from typing import Protocol
 
 from .call_format import CallFormat
 from .conversation import Message, Tool
+from .thinking import Thinking
+
+Switches = Mapping[str, bool]
+"""Variables of a chat template, as `enable_thinking`."""
+NO_SWITCHES: Switches = MappingProxyType({})
 
 Part = str | int
 """Of template text: plain text, or the id of a special token."""
@@ -41,7 +47,8 @@ class Words(Protocol):
 
 class Template(Protocol):
     """stable: messages may be appended one by one. trims: their contents must be stripped for that. calls:
-    how the model writes calls of functions."""
+    how the model writes calls of functions. thinking: how it thinks; None: it is not known to. switches: names of
+    what `render` may be told by its switches."""
 
     @property
     def stable(self) -> bool: ...
@@ -49,8 +56,13 @@ class Template(Protocol):
     def trims(self) -> bool: ...
     @property
     def calls(self) -> CallFormat: ...
-    def render(self, messages: Sequence[Message], add_generation_prompt: bool = True, tools: Sequence[Tool] = ()
-               ) -> list[int]: ...
+    @property
+    def thinking(self) -> Thinking | None: ...
+    @property
+    def switches(self) -> Collection[str]: ...
+    def render(self, messages: Sequence[Message], add_generation_prompt: bool = True, tools: Sequence[Tool] = (),
+               switches: Switches = NO_SWITCHES) -> list[int]: ...
     def opening_parts(self, role: str, first: bool = False) -> tuple[Part, ...]: ...
     def closing_parts(self, role: str) -> tuple[Part, ...]: ...
+    def thinking_parts(self) -> tuple[Part, ...]: ...
     def close(self) -> None: ...

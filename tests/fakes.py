@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 
+from msgspec import structs
+
 from espalier.grammars.errors import MissingByte
 from espalier.runtime.call_format import OWN
 from espalier.runtime.config import EngineConfig
@@ -14,6 +16,8 @@ from espalier.runtime.errors import TemplateError
 from espalier.runtime.link import ThreadLink
 from espalier.runtime.runtime import Runtime
 from espalier.runtime.scripted_executor import ScriptedExecutor
+from espalier.runtime.thinking import Thinking
+from espalier.runtime.words import NO_SWITCHES
 
 Part = str | int
 
@@ -77,13 +81,15 @@ class PlainTemplate:
     trims = False
     roles = ("system", "user", "assistant")
     calls = OWN
+    thinking: Thinking | None = None
+    switches: frozenset[str] = frozenset()
 
     def __init__(self, tokenizer: ByteTokenizer) -> None:
         self._tokenizer = tokenizer
         self._turn = tokenizer.specials["<turn>"]
 
-    def render(self, messages: Sequence[Message], add_generation_prompt: bool = True, tools: Sequence[Tool] = ()
-               ) -> list[int]:
+    def render(self, messages: Sequence[Message], add_generation_prompt: bool = True, tools: Sequence[Tool] = (),
+               switches: Mapping[str, bool] = NO_SWITCHES) -> list[int]:
         parts: list[Part] = []
         for message in messages:
             parts += [*self.opening_parts(message.role), message.content, *self.closing_parts(message.role)]
@@ -97,6 +103,9 @@ class PlainTemplate:
     def closing_parts(self, role: str) -> tuple[Part, ...]:
         return (self._turn,)
 
+    def thinking_parts(self) -> tuple[Part, ...]:
+        return () if self.thinking is None else (self.thinking.begin,)
+
     def opening(self, role: str, first: bool = False) -> list[int]:
         return self._tokenizer.encode_parts(self.opening_parts(role, first))
 
@@ -105,6 +114,21 @@ class PlainTemplate:
 
     def close(self) -> None:
         """Nothing to end."""
+
+
+class ThinkingTemplate(PlainTemplate):
+    """Of a model that thinks first, unless it is told not to. Thoughts of the history stand before their content."""
+
+    thinking = Thinking("<think>\n", "\n</think>\n\n", wanted=True)
+    switches = frozenset({"enable_thinking"})
+
+    def render(self, messages: Sequence[Message], add_generation_prompt: bool = True, tools: Sequence[Tool] = (),
+               switches: Mapping[str, bool] = NO_SWITCHES) -> list[int]:
+        told = [structs.replace(message, content=f"({message.reasoning}) {message.content}") if message.reasoning
+                else message for message in messages]
+        ids = super().render(told, add_generation_prompt)
+        off = switches.get("enable_thinking") is False
+        return ids + (self._tokenizer.encode("<think>\n\n</think>\n\n") if off else [])
 
 
 class ScriptedModel:
@@ -151,6 +175,7 @@ class ManualClock:
 def scripted_runtime(
     model: Callable[[tuple[int, ...]], Sequence[float]], tokenizer: ByteTokenizer, config: EngineConfig | None = None,
     *, constraints: Constraints | None = None, compile: Callable[..., bytes] | None = None, context: int = 1 << 20,
+    template: Callable[[ByteTokenizer], PlainTemplate] = PlainTemplate,
 ) -> Runtime:
     """A whole runtime over a scripted model, its engine in a thread."""
     config = config or EngineConfig(page=4, pages=256, step_tokens=64, max_rows=16)
@@ -159,6 +184,6 @@ def scripted_runtime(
     )
     engine = Engine(executor, config, end_ids=tokenizer.stop_ids, constraints=constraints)
     return Runtime(
-        link=ThreadLink(engine), tokenizer=tokenizer, template=PlainTemplate(tokenizer), model_name="scripted",
+        link=ThreadLink(engine), tokenizer=tokenizer, template=template(tokenizer), model_name="scripted",
         context=engine.context, compile=compile,
     )

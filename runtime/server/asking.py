@@ -10,6 +10,7 @@ from ...grammars.constraint import Constraint
 from ...grammars.errors import BudgetTooSmall, ConstraintError, MissingByte
 from ..branch import BranchId, GenerateSpec
 from ..errors import PromptTooLong
+from ..thinking import Thinking, Thoughts
 from .contract import ChatSession
 from .errors import ConstraintRefused
 from .forms import SamplingForm
@@ -20,10 +21,16 @@ _GOLDEN = 0x9E3779B97F4A7C15  # odd, so that different choices have different se
 
 @dataclass(frozen=True, slots=True)
 class Enforced:
-    """place: a place in the constraint -> the path of it in the body."""
+    """place: a place in the constraint -> the path of it in the body. behind: the constraint of an answer that goes on
+    with thoughts first."""
 
     constraint: Constraint
     place: Callable[[str], str]
+    behind: Constraint | None = None
+
+    def of(self, opened: bool) -> Constraint:
+        """opened: the prompt ends inside of thoughts."""
+        return self.behind if opened and self.behind is not None else self.constraint
 
     @contextmanager
     def refusals(self) -> Iterator[None]:
@@ -47,7 +54,8 @@ class Question:
     """where: the field of the body that the prompts came in. budget: tokens of an answer; None: what the context
     leaves, at most `most`. logprobs: how many alternatives each token is told with; None: no log-probabilities at all.
     echo: the prompts' tokens are told, and scored where log-probabilities are. stop_until: where stop strings are no
-    longer looked for."""
+    longer looked for. thinking: how answers think first. think_first: thoughts are begun where the model would begin
+    them, as a constraint that knows nothing of them would keep it from that."""
 
     form: SamplingForm
     prompts: tuple[Prompt, ...]
@@ -58,13 +66,21 @@ class Question:
     logprobs: int | None = None
     echo: bool = False
     stop_until: str = ""
+    thinking: Thinking | None = None
+    think_first: bool = False
+
+    def thoughts(self, opened: bool) -> Thoughts | None:
+        """opened: the prompt ends inside of them."""
+        until = (self.stop_until,) if self.stop_until else ()
+        return None if self.thinking is None else Thoughts(self.thinking, opened, until)
 
     @property
     def choices(self) -> int:
         return len(self.prompts) * (self.form.n or 1)
 
-    def specs(self, prompt: int, context: int) -> list[GenerateSpec]:
-        """One a choice of a prompt; none where the budget is 0. prompt: its tokens. Raises PromptTooLong."""
+    def specs(self, prompt: int, context: int, opened: bool = False) -> list[GenerateSpec]:
+        """One a choice of a prompt; none where the budget is 0. prompt: its tokens. opened: it ends inside of thoughts.
+        Raises PromptTooLong."""
         room, least = context - prompt, 1 if self.budget is None else self.budget
         if room < least:
             raise PromptTooLong(
@@ -72,9 +88,9 @@ class Question:
                 where=self.where, fix=f"Shorten the {self.where} or lower max_tokens.",
             )
         budget = min(room, self.most) if self.budget is None else self.budget
-        return [self._spec(budget, choice) for choice in range(self.form.n or 1)] if budget else []
+        return [self._spec(budget, choice, opened) for choice in range(self.form.n or 1)] if budget else []
 
-    def _spec(self, budget: int, choice: int) -> GenerateSpec:
+    def _spec(self, budget: int, choice: int, opened: bool) -> GenerateSpec:
         form = self.form
         return GenerateSpec(
             max_tokens=budget,
@@ -93,7 +109,8 @@ class Question:
             presence_penalty=form.presence_penalty or 0.0,
             repetition_penalty=1.0 if form.repetition_penalty is None else form.repetition_penalty,
             logit_bias=tuple((int(token), bias) for token, bias in (form.logit_bias or {}).items()),
-            constraint=None if self.enforced is None else self.enforced.constraint,
+            constraint=None if self.enforced is None else self.enforced.of(opened),
+            thoughts=self.thoughts(opened),
         )
 
 

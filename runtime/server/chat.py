@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Collection
 
-from ...grammars.constraint import Constraint
+from ..errors import InvalidParameter
+from ..thinking import Thinking
+from ..words import Switches
 from .asking import Enforced, Question
 from .body import Json
 from .choices import Choices
@@ -21,14 +24,22 @@ class ChatJob:
     def __init__(self, runtime: ChatRuntime, settings: Settings, chat: Chat) -> None:
         self._runtime = runtime
         self._chat = chat
-        form, told, offered = chat.form, chat.messages, chat.offer.told
+        form, told, offered, switches = chat.form, chat.messages, chat.offer.told, chat.switches
+        _check_switches(switches, runtime.switches)
         self.question = Question(
-            form=form, prompts=(lambda session, branch: session.extend_chat(branch, told, tools=offered),),
+            form=form,
+            prompts=(lambda session, branch: session.extend_chat(branch, told, tools=offered, switches=switches),),
             where="messages", budget=form.budget, most=settings.default_tokens,
-            enforced=chat.offer.enforced(runtime.calls) if chat.offer.open else enforced(form.response_format),
-            logprobs=(form.top_logprobs or 0) if form.logprobs else None,
+            enforced=self._enforced(), logprobs=(form.top_logprobs or 0) if form.logprobs else None,
             stop_until=runtime.calls.trigger if chat.offer.open else "",  # a call is never cut
+            thinking=runtime.thinking, think_first=chat.strict,
         )
+
+    def _enforced(self) -> Enforced | None:
+        chat, runtime = self._chat, self._runtime
+        if chat.offer.open:
+            return chat.offer.enforced(runtime.calls)
+        return enforced(chat.form.response_format, runtime.thinking)
 
     @classmethod
     def read(cls, runtime: ChatRuntime, settings: Settings, body: Json) -> ChatJob:
@@ -37,7 +48,7 @@ class ChatJob:
 
     def reply(self, choices: Choices) -> ChatCompletion:
         told = []
-        for index, (writer, answer) in enumerate(zip(self._writers(), choices.answers, strict=True)):
+        for index, (writer, answer) in enumerate(zip(self._writers(choices), choices.answers, strict=True)):
             writer.push(answer.text)
             writer.finish()
             told.append(Choice(index, writer.message(), writer.reason(answer), writer.all_logprobs(answer)))
@@ -45,17 +56,30 @@ class ChatJob:
         return ChatCompletion(fresh_id(), int(time.time()), model, tuple(told), usage)
 
     def events(self, choices: Choices) -> Chunks:
-        return Chunks(self._chat.form, self._writers())
+        return Chunks(self._chat.form, self._writers(choices))
 
-    def _writers(self) -> list[ChoiceWriter]:
+    def _writers(self, choices: Choices) -> list[ChoiceWriter]:
         offer = self._chat.offer
         calls, spelled = self._runtime.calls if offer.open else None, self._runtime.spelled
+        thoughts = self.question.thoughts(choices.prompts[0].opened)
         return [
-            ChoiceWriter(calls, named=offer.mode == "named", spelled=spelled if self._chat.form.logprobs else None)
+            ChoiceWriter(calls, named=offer.mode == "named", spelled=spelled if self._chat.form.logprobs else None,
+                         thoughts=thoughts)
             for _ in range(self.question.choices)
         ]
 
 
-def enforced(wanted: ResponseFormat | None) -> Enforced | None:
-    constraint: Constraint | None = None if wanted is None else wanted.constraint()
-    return None if wanted is None or constraint is None else Enforced(constraint, wanted.place)
+def enforced(wanted: ResponseFormat | None, thinking: Thinking | None = None) -> Enforced | None:
+    """thinking: how answers think before."""
+    constraint = None if wanted is None else wanted.constraint()
+    if wanted is None or constraint is None:
+        return None
+    behind = None if thinking is None else thinking.before(constraint)
+    return Enforced(constraint, lambda where: wanted.place(where.removeprefix("tags/0/content ")), behind)
+
+
+def _check_switches(wanted: Switches, known: Collection[str]) -> None:
+    for name in wanted:
+        if name not in known:
+            raise InvalidParameter("the chat template of this model has no such switch",
+                                   where=f"chat_template_kwargs.{name}", fix="Leave it out.")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncGenerator, AsyncIterator, Sequence
 from contextlib import aclosing, asynccontextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from ..branch import Answer, BranchId, Chunk, GenerateSpec
 from ..messages import TokenLogprob, Usage
@@ -17,11 +17,12 @@ from .gate import Gate
 @dataclass(frozen=True, slots=True)
 class Asked:
     """One prompt. usage: of what its choices have in common; None: the only one tells it. tokens, scores: of a prompt
-    that is echoed, and the scores of all its tokens but the first."""
+    that is echoed, and the scores of all its tokens but the first. opened: it ends inside of thoughts."""
 
     usage: Usage | None = None
     tokens: tuple[int, ...] = ()
     scores: tuple[TokenLogprob, ...] = ()
+    opened: bool = False
 
 
 class Silence:
@@ -99,9 +100,10 @@ async def _begun(runtime: ChatRuntime, session: ChatSession, question: Question)
     for prompt in question.prompts:
         branch = session.branch()
         await asyncio.to_thread(prompt, session, branch)  # renders a template: not on the loop
-        specs = question.specs(session.length(branch), runtime.context)
+        opened = question.thinking is not None and session.thinks(branch, question.think_first)
+        specs = question.specs(session.length(branch), runtime.context, opened)
         asked, own = await _asked(session, branch, question, specs)
-        prompts.append(asked)
+        prompts.append(replace(asked, opened=opened))
         generations += own
     return Choices(generations, prompts)
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import Protocol
 
 from ...grammars.constraint import Constraint
@@ -10,6 +10,8 @@ from ..branch import Answer, BranchId, Chunk, GenerateSpec, Piece
 from ..call_format import CallFormat
 from ..conversation import Message, Tool
 from ..messages import Stats, TokenLogprob, Usage
+from ..thinking import Thinking
+from ..words import NO_SWITCHES, Switches
 
 
 class Generation(Protocol):
@@ -32,8 +34,11 @@ class ChatSession(Protocol):
 
     def extend_chat(
         self, branch: BranchId, messages: Sequence[Message], generation_prompt: bool = True,
-        tools: Sequence[Tool] = (),
+        tools: Sequence[Tool] = (), switches: Switches = NO_SWITCHES,
     ) -> None: ...
+
+    def thinks(self, branch: BranchId, begin: bool = False) -> bool:
+        """Whether the branch ends inside of thoughts. begin: they are begun where the model would begin them."""
 
     def length(self, branch: BranchId) -> int:
         """Tokens of the branch."""
@@ -74,6 +79,14 @@ class ChatRuntime(Protocol):
     @property
     def calls(self) -> CallFormat:
         """How the model writes calls of functions."""
+
+    @property
+    def thinking(self) -> Thinking | None:
+        """How the model thinks before it answers; None: it is not known to."""
+
+    @property
+    def switches(self) -> Collection[str]:
+        """By which the chat template is told whether it thinks."""
 
     def spelled(self, token: int) -> bytes:
         """The bytes of a token; a special one is spelled as templates write it."""

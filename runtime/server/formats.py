@@ -8,7 +8,7 @@ from typing import Annotated, Literal
 import msgspec
 from pydantic import Field
 
-from ...grammars.constraint import AnyObject, Choices, Constraint, Gbnf, JsonSchema, Lark, Regex
+from ...grammars.constraint import AnyObject, Choices, Content, Gbnf, JsonSchema, Lark, Regex
 from ..errors import InvalidParameter
 from .errors import MissingField, path_step
 from .forms import Form
@@ -45,7 +45,7 @@ class ResponseFormat(Form):
             if name != self.type and getattr(self, name) is not None:
                 raise InvalidParameter(f"type {self.type} takes no {name}", where=where)
 
-    def constraint(self) -> Constraint | None:
+    def constraint(self) -> Content | None:
         """None for free text."""
         if self.json_schema is not None:
             return JsonSchema(schema_text(self.json_schema.schema_))

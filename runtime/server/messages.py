@@ -44,6 +44,8 @@ class ChatMessage(Form):
     content: Parts | None = None
     tool_calls: Annotated[list[CallForm], Field(min_length=1, max_length=128)] | None = None
     tool_call_id: str | None = None
+    reasoning_content: str | None = None
+    reasoning: str | None = None
     name: None = None
     refusal: None = None
     annotations: None = None
@@ -72,7 +74,7 @@ def _message(message: ChatMessage, where: str, calls: dict[str, Call]) -> Messag
         if answers is None:
             raise InvalidParameter("no call before this message has the id", where=f"{where}.tool_call_id")
     role = "system" if message.role == "developer" else message.role
-    return Message(role, message.text, own, answers)
+    return Message(role, message.text, own, answers, message.reasoning_content or message.reasoning or "")
 
 
 def _check(message: ChatMessage, where: str) -> None:
@@ -81,6 +83,9 @@ def _check(message: ChatMessage, where: str) -> None:
             raise MissingField("the field 'content' is missing", where=f"{where}.content")
         wanted = f"{where}.content: should be a text or a list of text parts, not null"
         raise InvalidParameter(wanted, where=f"{where}.content")
+    for name in ("reasoning_content", "reasoning"):
+        if getattr(message, name) and message.role != "assistant":
+            raise InvalidParameter("only the assistant thinks", where=f"{where}.{name}")
     if message.tool_calls and message.role != "assistant":
         raise InvalidParameter("only the assistant calls tools", where=f"{where}.tool_calls")
     if message.tool_call_id is None and message.role == "tool":

@@ -57,12 +57,14 @@ class ToolCall(msgspec.Struct, frozen=True):
 
 
 class Message(msgspec.Struct, frozen=True):
-    """content: null beside calls that no text stands before. tool_calls: absent when there are none."""
+    """content: null beside calls that no text stands before. tool_calls: absent when there are none, as is
+    reasoning_content."""
 
     content: str | None
     role: str = "assistant"
     refusal: None = None
     tool_calls: tuple[ToolCall, ...] | UnsetType = UNSET
+    reasoning_content: str | UnsetType = UNSET
 
 
 class Choice(msgspec.Struct, frozen=True):
@@ -99,6 +101,7 @@ class Delta(msgspec.Struct, frozen=True):
     role: str | UnsetType = UNSET
     content: str | UnsetType | None = UNSET
     tool_calls: tuple[CallDelta, ...] | UnsetType = UNSET
+    reasoning_content: str | UnsetType = UNSET
 
 
 class ChunkChoice(msgspec.Struct, frozen=True):

@@ -17,9 +17,16 @@ from ..errors import InvalidParameter
 from .body import Json
 from .complaints import Complaints
 from .formats import JsonSchemaFormat, ResponseFormat
-from .forms import MOST_TOKENS, Name, SamplingForm, StreamOptions, least_beside, names_of
+from .forms import MOST_TOKENS, Form, Name, SamplingForm, StreamOptions, least_beside, names_of
 from .messages import ChatMessage, TextPart, conversation
 from .tools import ChoiceForm, FunctionForm, Offer, ToolChoice, ToolForm, ToolList
+
+
+class SwitchesForm(Form):
+    """Whether the model thinks, as its template calls it."""
+
+    enable_thinking: bool | None = None
+    thinking: bool | None = None
 
 
 class ChatRequest(SamplingForm):
@@ -31,6 +38,7 @@ class ChatRequest(SamplingForm):
     tools: ToolList | None = None
     tool_choice: ToolChoice | None = None
     parallel_tool_calls: bool | None = None
+    chat_template_kwargs: SwitchesForm | None = None
     # Accepted with the values that change nothing.
     store: Literal[False] | None = None
     service_tier: Literal["auto", "default"] | None = None
@@ -63,11 +71,23 @@ class Chat:
     messages: list[Message]
     offer: Offer
 
+    @property
+    def strict(self) -> bool:
+        """An answer that begins as it likes would not do."""
+        wanted = self.form.response_format
+        return self.offer.strict or (wanted is not None and wanted.type != "text")
+
+    @property
+    def switches(self) -> dict[str, bool]:
+        given = self.form.chat_template_kwargs
+        return {} if given is None else given.model_dump(exclude_none=True)
+
 
 COMPLAINTS = Complaints(
     {
         "content": names_of(TextPart), "messages": names_of(ChatMessage), "json_schema": names_of(JsonSchemaFormat),
         "response_format": names_of(ResponseFormat), "stream_options": names_of(StreamOptions),
+        "chat_template_kwargs": names_of(SwitchesForm),
         "tools": names_of(ToolForm), "function": names_of(FunctionForm), "tool_choice": names_of(ChoiceForm),
     },
     top=names_of(ChatRequest),

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from typing import Annotated, Literal
 
+from msgspec import structs
 from pydantic import BeforeValidator, Field
 
 from ..call_format import CallFormat
@@ -122,6 +123,11 @@ class Offer:
         return bool(self._forms) and self.mode != "none"
 
     @property
+    def strict(self) -> bool:
+        """Whether something must be called."""
+        return self.open and self.mode != "auto"
+
+    @property
     def told(self) -> list[Tool]:
         """Those that the model is told of: all, so that a prompt does not depend on what may be called just now."""
         if not self.open:
@@ -129,10 +135,12 @@ class Offer:
         return [Tool(form.name, form.description or "", _parameters(form)) for form in self._forms]
 
     def enforced(self, calls: CallFormat) -> Enforced:
-        """What an answer must be when something may be called."""
+        """What an answer must be when something may be called; thoughts are text before the calls."""
         callable_ = [tool for tool in self.told if not self._allowed or tool.name in self._allowed]
         places = [self._places[tool.name] for tool in callable_]
-        constraint = calls.constraint(callable_, required=self.mode != "auto", one=self._one)
+        required = self.mode != "auto"
+        constraint = calls.constraint(callable_, required=required, one=self._one)
+        behind = structs.replace(constraint, triggers=(calls.trigger,), text="before")
 
         def place(where: str) -> str:
             found = re.match(r"tags/(\d+)/(begin|content)\s*(.*)", where, re.DOTALL)
@@ -141,7 +149,7 @@ class Offer:
             base = f"tools[{places[int(found[1])]}].function"
             return f"{base}.name" if found[2] == "begin" else schema_place(f"{base}.parameters", found[3])
 
-        return Enforced(constraint, place)
+        return Enforced(constraint, place, behind)
 
 
 def _parameters(form: FunctionForm) -> str:

@@ -9,6 +9,7 @@ from msgspec import UNSET
 
 from ..branch import Answer, Chunk
 from ..call_format import CallFormat
+from ..thinking import Part, ThoughtReader, Thoughts
 from .call_reader import Arguments, Begun, CallReader, Content, News
 from .logprobs import ChoiceLogprobs, Spelled, told
 from .replies import (
@@ -38,9 +39,12 @@ class ChoiceWriter:
     called, which OpenAI does not count as the model's decision to call."""
 
     def __init__(
-        self, calls: CallFormat | None, *, named: bool = False, spelled: Spelled | None = None
+        self, calls: CallFormat | None, *, named: bool = False, spelled: Spelled | None = None,
+        thoughts: Thoughts | None = None,
     ) -> None:
-        """spelled: of tokens, where their log-probabilities are told."""
+        """spelled: of tokens, where their log-probabilities are told. thoughts: how the answer thinks first."""
+        self._parted = None if thoughts is None else ThoughtReader(thoughts)
+        self._thoughts: list[str] = []
         self._reader = None if calls is None else CallReader(calls)
         self._named = named
         self._spelled = spelled
@@ -49,11 +53,25 @@ class ChoiceWriter:
         self._calls: list[_Written] = []
 
     def push(self, text: str) -> list[Delta]:
-        return self._deltas([Content(text)] if self._reader is None else self._reader.push(text))
+        return self._read(text) if self._parted is None else self._of(self._parted.push(text))
 
     def finish(self) -> list[Delta]:
         """No text follows."""
-        return [] if self._reader is None else self._deltas(self._reader.finish())
+        last = [] if self._parted is None else self._of(self._parted.finish())
+        return last + ([] if self._reader is None else self._deltas(self._reader.finish()))
+
+    def _of(self, parts: Sequence[Part]) -> list[Delta]:
+        deltas: list[Delta] = []
+        for part in parts:
+            if part.kind == "thoughts":
+                self._thoughts.append(part.text)
+                deltas.append(Delta(reasoning_content=part.text))
+            elif part.kind == "content":
+                deltas += self._read(part.text)
+        return deltas
+
+    def _read(self, text: str) -> list[Delta]:
+        return self._deltas([Content(text)] if self._reader is None else self._reader.push(text))
 
     def _deltas(self, news: Sequence[News]) -> list[Delta]:
         return [delta for one in news if (delta := self._delta(one)) is not None]
@@ -91,7 +109,8 @@ class ChoiceWriter:
         """After `finish`."""
         content = "".join(self._content)
         calls = tuple(ToolCall(call.id, CalledFunction(call.name, "".join(call.arguments))) for call in self._calls)
-        return Message(None if calls and not content else content, tool_calls=calls or UNSET)
+        return Message(None if calls and not content else content, tool_calls=calls or UNSET,
+                       reasoning_content="".join(self._thoughts) or UNSET)
 
     def reason(self, answer: Answer) -> FinishReason:
         reason = finish_of(answer)

@@ -12,6 +12,8 @@ from espalier.runtime.call_format import OWN, CallFormat
 from espalier.runtime.conversation import Message, Tool
 from espalier.runtime.errors import EngineFault
 from espalier.runtime.messages import Stats, TokenLogprob, Usage
+from espalier.runtime.thinking import Thinking
+from espalier.runtime.words import NO_SWITCHES
 
 CONTEXT = 512
 
@@ -42,6 +44,8 @@ class FakeRuntime:
     model_name: str = "org/tiny"
     context: int = CONTEXT
     calls: CallFormat = OWN
+    thinking: Thinking | None = None
+    switches: frozenset[str] = frozenset()
     asked: list[Call] = field(default_factory=list)
     open_sessions: int = 0
     running: int = 0
@@ -77,10 +81,14 @@ class FakeSession:
         return 1
 
     def extend_chat(
-        self, branch: int, messages: Sequence[Message], generation_prompt: bool = True, tools: Sequence[Tool] = ()
+        self, branch: int, messages: Sequence[Message], generation_prompt: bool = True, tools: Sequence[Tool] = (),
+        switches: Mapping[str, bool] = NO_SWITCHES,
     ) -> None:
         messages = self._runtime.calls.folded(messages, tools)
         self._messages += [(message.role, message.content) for message in messages]
+
+    def thinks(self, branch: int, begin: bool = False) -> bool:
+        return False
 
     def length(self, branch: int) -> int:
         return sum(len(content.split()) + 1 for _, content in self._messages)

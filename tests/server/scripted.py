@@ -11,7 +11,7 @@ from espalier.runtime.loading import bind_grammars, compile_grammar
 from espalier.runtime.runtime import Runtime
 from espalier.runtime.server.settings import Settings
 
-from ..fakes import ByteTokenizer, scripted_runtime
+from ..fakes import ByteTokenizer, PlainTemplate, scripted_runtime
 from .live import LiveServer, live
 
 CONFIG = EngineConfig(page=4, pages=1024, step_tokens=256, max_rows=8)
@@ -49,6 +49,7 @@ class Obedient:
 def scripted_server(
     answers: Mapping[str, str], *, config: EngineConfig = CONFIG, context: int = 4096, settings: Settings | None = None,
     missing: Sequence[int] = (), slow: Callable[[], None] | None = None, compile: Compile = compile_grammar,
+    template: Callable[[ByteTokenizer], PlainTemplate] = PlainTemplate,
 ) -> Iterator[tuple[LiveServer, Runtime]]:
     tokenizer = ByteTokenizer(WORDS, missing=missing)
     model = Obedient(tokenizer, answers)
@@ -60,7 +61,7 @@ def scripted_server(
 
     runtime = scripted_runtime(
         paced, tokenizer, config, constraints=bind_grammars(tokenizer, tokenizer.vocab_size, config),
-        compile=compile, context=context,
+        compile=compile, context=context, template=template,
     )
     with closing(runtime), live(runtime, settings) as server:
         yield server, runtime
