@@ -257,7 +257,7 @@ def test_a_field_that_is_like_no_other_gets_the_list_and_no_guess(server: LiveSe
     body = {"model": MODEL, "messages": [{"role": "user", "content": "x"}], "zebra": True}
     error = server.post(body).json()["error"]
     assert "Did you mean" not in error["message"]
-    assert "Known fields are frequency_penalty" in error["message"]
+    assert "Known fields are cache_salt, chat_template_kwargs, frequency_penalty" in error["message"]
 
 
 @pytest.mark.parametrize(
