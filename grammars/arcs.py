@@ -21,7 +21,7 @@ from .flat import (
 )
 from .gaps import GAP
 from .ir import NEXT_KEY, OPEN_KEY
-from .jit import entry
+from .jit import entry, inner
 from .tables import FAR
 
 _i8, _i88, _i8s = types.int64, types.int64[:, ::1], types.int64[::1]
@@ -51,20 +51,17 @@ def arrange(flat: Flat, starts: Any, columns: Any, available: Any, held: Any, pr
     bytes that are tokens of their own; held: those that longer tokens hold (gaps.py). prices: int32 [rules, 2],
     of NEXT_KEY (negative: of commas, in lists of unlike items) and of OPEN_KEY beside their byte. Calls cost FAR here:
     what they do is not known yet."""
-    count, rules, states = len(flat.edges) + len(flat.calls), len(flat.states), int(flat.states.sum())
+    count, rules, states = len(flat.edges) + len(flat.calls), len(flat.states), sum(flat.states.tolist())
     found = Arcs(np.empty((count, 7), np.int32), np.zeros(rules + 1, np.int32), np.empty(count, np.int32),
                  np.zeros(states + 2, np.int32), np.empty((len(flat.calls), 2), np.int32),
                  np.zeros(rules + 2, np.int32), np.empty(len(flat.calls), np.int32), np.zeros(rules + 2, np.int32),
-                 columns.astype(np.int32))
-    upto = np.concatenate([[0], np.cumsum(available)]).astype(np.int32)
-    _fill_rows(flat.edges, flat.calls, flat.states, starts, upto, held, prices, found.rows, found.calls,
-               np.zeros(states + 1, np.int32))
-    _group(found.rows, flat.calls, starts, found.begins, found.into, found.arrives, found.calls_of, found.callers,
-           found.called)
+                 np.empty(rules, np.int32))
+    _arrange(flat.edges, flat.calls, flat.states, starts, columns, available, held, prices,
+             np.zeros(len(available) + 1, np.int32), np.zeros(states + 1, np.int32), *found)
     return found
 
 
-@entry(types.void(_i88, _i88, _i8s, _i8s, _i4, _u1, _i44, _i44, _i44, _i4))
+@inner(types.void(_i88, _i88, _i8s, _i8s, _i4, _u1, _i44, _i44, _i44, _i4))
 def _fill_rows(edges, calls, states, starts, upto, held, prices, rows, linked, places):  # type: ignore[no-untyped-def]
     """Rows by their rule, there by their states, the last first; of one state its edges, then its calls. linked: calls,
     of Arcs. upto: [257], how many bytes below each are tokens. places: by state, 0, and one more."""
@@ -104,7 +101,7 @@ def _fill_rows(edges, calls, states, starts, upto, held, prices, rows, linked, p
         linked[c, 0], linked[c, 1] = at, calls[c, CALLED]
 
 
-@entry(types.void(_i44, _i88, _i8s, _i4, _i4, _i4, _i4, _i4, _i4))
+@inner(types.void(_i44, _i88, _i8s, _i4, _i4, _i4, _i4, _i4, _i4))
 def _group(rows, calls, starts, begins, into, arrives, calls_of, callers, called):  # type: ignore[no-untyped-def]
     """What else Arcs has, from its rows. arrives, calls_of, called: 0, and one more than they keep."""
     rule = 0
@@ -131,3 +128,16 @@ def _group(rows, calls, starts, begins, into, arrives, calls_of, callers, called
         calls_of[calls[c, OWNER] + 1] += 1
         callers[called[calls[c, CALLED] + 1]] = calls[c, OWNER]
         called[calls[c, CALLED] + 1] += 1
+
+
+@entry(types.void(_i88, _i88, _i8s, _i8s, _i8s, _u1, _u1, _i44, _i4, _i4, _i44, _i4, _i4, _i4, _i44, _i4, _i4, _i4,
+                  _i4))
+def _arrange(edges, calls, states, starts, counts, available, held, prices, upto, places, rows, begins, into, arrives,  # type: ignore[no-untyped-def]
+             linked, calls_of, callers, called, columns):
+    """Fills all of Arcs, from rows on. upto, places: of _fill_rows, 0."""
+    for byte in range(available.size):
+        upto[byte + 1] = upto[byte] + available[byte]
+    _fill_rows(edges, calls, states, starts, upto, held, prices, rows, linked, places)
+    _group(rows, calls, starts, begins, into, arrives, calls_of, callers, called)
+    for rule in range(counts.size):
+        columns[rule] = counts[rule]

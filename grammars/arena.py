@@ -228,3 +228,6 @@ def _arrays(size: int, counts: Any) -> Arrays:
     slots = [np.zeros(4 * size, np.int32) for _ in range(3)]
     return Arrays(np.zeros((size, 6), np.int32), np.zeros(size, np.int64), slots[0], np.zeros((size, 3), np.int32),
                   slots[1], np.zeros((size, NEXT_COST + 1), np.int32), slots[2], counts)
+
+
+NO_KEYS = _arrays(2, np.zeros(TEXT + 1, np.int64))  # of a context in which nothing is interned

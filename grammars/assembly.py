@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from array import array
 from typing import Any
 
 import numpy as np
@@ -14,13 +15,12 @@ from .flat import (
     CALL_ACTION,
     CALL_TARGET,
     CALLED,
-    COUNTER,
     OWNER,
     SOURCE,
     TARGET,
 )
 from .ir import NOTHING, Members, Order
-from .jit import entry
+from .jit import entry, inner
 from .member_keys import FREE_KEYS, KEYS_BEGIN
 from .tables import (
     AMPLE,
@@ -51,6 +51,7 @@ from .tables import (
     ON_RETURN,
     PART,
     PLATEAU,
+    RANKED,
     REACH,
     REACH_END,
     RULE,
@@ -63,43 +64,47 @@ from .tables import (
 
 _i8, _i88, _i8s = types.int64, types.int64[:, ::1], types.int64[::1]
 _i4, _i44, _u1 = types.int32[::1], types.int32[:, ::1], types.uint8[::1]
+_OF_MEMBER = RANKED + 1  # columns of `members`
+_MOST_ACTING = 1 << 32
 
 
 def build_tables(layout: Layout, single: Any) -> Tables:
     """The arrays, with every distance still FAR (distance.py fills them) and `first` still 0."""
-    flat = layout.flat
-    classes = np.zeros(257, np.uint8)
-    go = np.full((layout.states, _byte_classes(flat.edges, classes)), -1, np.int32)
+    flat, classes, keys = layout.flat, np.zeros(257, np.uint8), layout.keys(single)
+    width, acting = divmod(_measure(flat.edges, classes), _MOST_ACTING)
+    rules, members, following = _rules(layout, keys.of_rule.tolist())
     states, calls = np.zeros((layout.states, AMPLE + 1), np.int32), np.empty((len(flat.calls), 4), np.int32)
-    _fill_states(flat.finals, flat.calls, flat.kinds, flat.states, layout.starts, layout.base_of, layout.column_counts,
-                 states, calls)
-    rules = np.zeros((len(layout.rules), TWO + 1), np.int32)
-    rules[:, [LOW, PLATEAU, HIGH]] = layout.bounds
-    rules[:, START] = layout.starts
-    following: list[int] = []
-    members: list[tuple[int, int, int, int]] = []
-    keys = layout.keys(single)
-    states[:, PART], states[:, REACH], states[:, REACH_END] = keys.parts, keys.begins[:-1], keys.begins[1:]
-    for index in np.flatnonzero(flat.kinds > COUNTER).tolist():
-        rule = layout.rules[index]
-        if isinstance(rule.register, Order):
-            rules[index, NEXT] = len(following)
-            rules[index, LISTED] = rule.register.least is not None
-            following += _next_required(rule.register.required)
-        rules[index, DECODED] = isinstance(rule.register, Order | Members) and rule.register.decoded
-        if isinstance(rule.register, Members):
-            _fill_members(rules[index], rule.register, keys.of_rule[index].tolist(), len(members))
-            members += [(FAR, int(required), FAR, -1) for required in rule.register.required]
-    edges, rules[:, EDGES], rules[:, EDGES_END] = _table_of_edges(flat.edges, layout.starts, classes, go)
-    return Tables(classes[:256].copy(), go, states, rules, calls, edges,
-                  np.zeros((len(rules), go.shape[1]), np.uint8), np.full(max(layout.entries, 1), FAR, np.int32),
-                  np.array(following or [0], np.int32), single.copy(),
-                  np.array(members, np.int32).reshape(-1, 4), keys.reach.copy())
+    go, edges = np.empty((layout.states, width), np.int32), np.empty((acting, 4), np.int32)
+    distance = np.empty(max(layout.entries, 1), np.int32)
+    _fill(flat.edges, flat.finals, flat.calls, flat.kinds, flat.states, layout.starts, layout.base_of,
+          layout.column_counts, keys.parts, keys.begins, classes, go, states, rules, calls, edges, distance)
+    return Tables(classes[:256].copy(), go, states, rules, calls, edges, np.zeros((len(rules), width), np.uint8),
+                  distance, following, single.copy(), members, keys.reach.copy())
 
 
-def _fill_members(row: Any, register: Members, keys: list[int], first: int) -> None:
+def _rules(layout: Layout, keys: list[list[int]]) -> tuple[Any, Any, Any]:
+    """The rules but for their edges, the members, and next_required. keys: MemberKeys.of_rule."""
+    rows, members, following = array("i"), array("i"), array("i")
+    for rule, bounds, start, places in zip(layout.rules, layout.bounds, layout.offsets, keys, strict=True):
+        row, register = [0] * (TWO + 1), rule.register
+        row[LOW], row[PLATEAU], row[HIGH] = bounds
+        row[START] = start
+        if isinstance(register, Order):
+            row[NEXT], row[LISTED], row[DECODED] = len(following), register.least is not None, register.decoded
+            following.extend(_next_required(register.required))
+        elif isinstance(register, Members):
+            row[FIRST], row[DECODED] = len(members) // _OF_MEMBER, register.decoded
+            _fill_members(row, register, places)
+            for required in register.required:
+                members.extend((FAR, required, FAR, -1))
+        rows.extend(row)
+    return (np.array(rows).reshape(-1, TWO + 1), np.array(members).reshape(-1, _OF_MEMBER),
+            np.array(following or array("i", (0,))))
+
+
+def _fill_members(row: list[int], register: Members, keys: list[int]) -> None:
     """What is known of Members before any distance. keys: MemberKeys.of_rule."""
-    row[FIRST], row[SIZE], row[NEEDED] = first, len(register.required), sum(register.required)
+    row[SIZE], row[NEEDED] = len(register.required), sum(register.required)
     row[LEAST], row[MOST] = register.least, -1 if register.most is None else register.most
     row[KEYS_AT], row[HAS_FREE] = keys[KEYS_BEGIN], keys[FREE_KEYS]
     row[DEMAND], row[FILLER] = register.demand, FAR
@@ -112,16 +117,7 @@ def _next_required(required: tuple[bool, ...]) -> list[int]:
     return following
 
 
-def _table_of_edges(edges: Any, starts: Any, classes: Any, go: Any) -> tuple[Any, Any, Any]:
-    """Fills `go`, all -1. Returns the edges with an action, int32 [n, 4], and where those of
-    each rule begin and end."""
-    acting = np.empty((_count_actions(edges, classes), 4), np.int32)
-    begins, ends = (np.zeros(len(starts), np.int32) for _ in range(2))
-    _fill_edges(edges, starts, classes, go, acting, begins, ends)
-    return acting, begins, ends
-
-
-@entry(_i8(_i88, _u1))
+@inner(_i8(_i88, _u1))
 def _byte_classes(edges, classes):  # type: ignore[no-untyped-def]
     """Fills classes [257], 0: bytes that no edge tells apart have one class. Returns how many there are."""
     for e in range(edges.shape[0]):
@@ -132,7 +128,7 @@ def _byte_classes(edges, classes):  # type: ignore[no-untyped-def]
     return _i8(classes[255]) + 1
 
 
-@entry(types.void(_i88, _i88, _i8s, _i8s, _i8s, _i8s, _i8s, _i44, _i44))
+@inner(types.void(_i88, _i88, _i8s, _i8s, _i8s, _i8s, _i8s, _i44, _i44))
 def _fill_states(finals, calls, kinds, counts, starts, bases, columns, states, linked):  # type: ignore[no-untyped-def]
     """KIND to RULE of `states`, and `calls` of the tables (linked), by the state that makes them. The rest by rule, of
     flat.py and tables.Layout. states: 0."""
@@ -158,7 +154,7 @@ def _fill_states(finals, calls, kinds, counts, starts, bases, columns, states, l
         linked[at, ON_RETURN], linked[at, CALLED_RULE] = calls[c, CALL_ACTION], called
 
 
-@entry(_i8(_i88, _u1))
+@inner(_i8(_i88, _u1))
 def _count_actions(edges, classes):  # type: ignore[no-untyped-def]
     """How many pairs of an edge with an action and a class of its bytes there are."""
     count = 0
@@ -168,16 +164,17 @@ def _count_actions(edges, classes):  # type: ignore[no-untyped-def]
     return _i8(count)
 
 
-@entry(types.void(_i88, _i8s, _u1, _i44, _i44, _i4, _i4))
-def _fill_edges(edges, starts, classes, go, acting, begins, ends):  # type: ignore[no-untyped-def]
+@inner(types.void(_i88, _i8s, _u1, _i44, _i44, _i44))
+def _fill_edges(edges, starts, classes, go, acting, rules):  # type: ignore[no-untyped-def]
     """Enters the edges into `go`, class by class, those with an action into `acting` too: of rule r they are
-    acting[begins[r]: ends[r]]."""
+    acting[rules[r, EDGES]: rules[r, EDGES_END]]."""
     count, rule = 0, 0
+    go[:] = -1
     for e in range(edges.shape[0]):
         while rule < edges[e, OWNER]:
-            ends[rule] = count
+            rules[rule, EDGES_END] = count
             rule += 1
-            begins[rule] = count
+            rules[rule, EDGES] = count
         start, action = starts[rule], edges[e, ACTION]
         row, goal = start + edges[e, SOURCE], start + edges[e, TARGET]
         for k in range(classes[edges[e, BYTE_LOW]], classes[edges[e, BYTE_HIGH]] + 1):
@@ -187,7 +184,25 @@ def _fill_edges(edges, starts, classes, go, acting, begins, ends):  # type: igno
                 acting[count, 0], acting[count, 1], acting[count, 2], acting[count, 3] = row, goal, action, k
                 count += 1
     while rule < starts.size:
-        ends[rule] = count
+        rules[rule, EDGES_END] = count
         rule += 1
         if rule < starts.size:
-            begins[rule] = count
+            rules[rule, EDGES] = count
+
+
+@entry(_i8(_i88, _u1))
+def _measure(edges, classes):  # type: ignore[no-untyped-def]
+    """Fills classes as _byte_classes does. Returns how many there are, and _count_actions behind them."""
+    width = _byte_classes(edges, classes)
+    return width * _MOST_ACTING + _count_actions(edges, classes)
+
+
+@entry(types.void(_i88, _i88, _i88, _i8s, _i8s, _i8s, _i8s, _i8s, _i4, _i4, _u1, _i44, _i44, _i44, _i44, _i44, _i4))
+def _fill(edges, finals, calls, kinds, counts, starts, bases, columns, parts, begins, classes, go, states, rules,  # type: ignore[no-untyped-def]
+          linked, acting, distance):
+    """All that compiled code can tell of the tables before any distance. parts, begins: of MemberKeys."""
+    _fill_states(finals, calls, kinds, counts, starts, bases, columns, states, linked)
+    for s in range(states.shape[0]):
+        states[s, PART], states[s, REACH], states[s, REACH_END] = parts[s], begins[s], begins[s + 1]
+    _fill_edges(edges, starts, classes, go, acting, rules)
+    distance[:] = FAR

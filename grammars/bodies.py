@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 from collections import OrderedDict
 from collections.abc import Callable, Sequence
+from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -14,7 +15,7 @@ from .body_groups import Listing, Scratch, grouped, in_order
 from .body_rows import join, survey
 from .body_steps import alphabet_of, byte_groups, gathered
 from .body_tails import Quotes, tails_of
-from .body_walk import ALONE, AT, FROM, LIGHT, RETURNING, broad, looping, scout, spell, weigh
+from .body_walk import ALONE, AT, FROM, LIGHT, RETURNING, broad, looping, nodes_by_class, scout, spell, weigh
 from .context import BODY, SEARCH, TRIE, Context
 from .tables import CALLS, CALLS_END, COUNTER, DISTINCT, FINAL, KIND, Tables
 from .trie import PLAIN_BYTES, Trie
@@ -148,12 +149,16 @@ class Bodies:
         self._context = context
         self._store = store
         self._local = np.zeros(len(tables.states), np.int32)
-        self._nodes = np.bincount(tables.classes, store.first, tables.go.shape[1]).astype(np.int64)
-        self._alphabet = alphabet_of(tables.classes, tables.go.shape[1], store.groups)
+        self._nodes = np.empty(tables.go.shape[1], np.int64)
+        nodes_by_class(tables.classes, store.first, self._nodes)
         self._known: dict[int | tuple[int, tuple[int, ...]], Body | None] = {}
         self._returning: set[int] = set()
         self._direct: dict[int, Body | None] = {}
         self._sparse: set[int] = set()
+
+    @cached_property
+    def _alphabet(self) -> Any:
+        return alphabet_of(self._tables.classes, self._tables.go.shape[1], self._store.groups)
 
     def heavy(self, threads: Any, below: list[int]) -> bool:
         """Whether a walk of `threads`, over frames in the states `below`, may come to many nodes of the vocabulary."""

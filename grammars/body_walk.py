@@ -199,6 +199,14 @@ def broad(context, start, returning, least, stack):  # type: ignore[no-untyped-d
     return visited >= least
 
 
+@entry(types.void(_u1, _i8s, _i8s))
+def nodes_by_class(classes, first, nodes):  # type: ignore[no-untyped-def]
+    """Fills nodes, by class: how many nodes of a vocabulary begin with one of its bytes. first: by byte."""
+    nodes[:] = 0
+    for byte in range(first.size):
+        nodes[classes[byte]] += first[byte]
+
+
 @entry(_i8(CONTEXT_TYPE, _i8s, _i8))
 def weigh(context, nodes, state):  # type: ignore[no-untyped-def]
     """Nodes of the vocabulary below the first bytes that a state reads, itself or by a call. nodes: by byte class."""

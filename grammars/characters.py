@@ -26,9 +26,11 @@ from .escapes import (
     STATES,
     TAILS,
     after_backslash,
+    blocks_of,
     counts_of,
     edge,
     more_of,
+    slots_of,
 )
 from .flat import ACTION, BYTE_HIGH, BYTE_LOW, OWNER, SOURCE, TARGET, Flat
 from .ir import CHARACTER
@@ -56,16 +58,15 @@ def written_out(flat: Flat) -> Flat:
 
     flat: verified. The edges of each rule are sorted by their source, here as there.
     """
-    characters = int(np.count_nonzero(flat.edges[:, BYTE_LOW] >= CHARACTER))
-    room = characters
-    while characters:
+    room = flat.characters
+    while room:
         states, context = flat.states.copy(), Context(_ROOM.end)
         out = np.empty((len(flat.edges) + 16 * room + 256, TARGET + 2), np.int64)
         context.put(ESCAPES, (np.empty((8 * room + 256, TARGET + 2), np.int64), *_nodes(6 * room + 64, NODE),
-                              np.empty((2 * LEVELS, DIGITS), np.int64), np.full(2 * LEVELS, -1, np.int64),
+                              np.empty((2 * LEVELS, DIGITS), np.int64), np.empty(2 * LEVELS, np.int64),
                               np.zeros(OUT + 1, np.int64)))
         context.put(_ROOM, (out, *_nodes(room + 32, _TAIL), np.empty((_BYTES, _SIX), np.int64),
-                            np.full(_BYTES, -1, np.int64), np.empty(_LAST_LEAD + 1, np.int64)))
+                            np.empty(_BYTES, np.int64), np.empty(_LAST_LEAD + 1, np.int64)))
         count = _write_out(context.address, flat.edges, states)
         if count >= 0:
             return flat._replace(edges=out[:count], states=states)
@@ -75,7 +76,7 @@ def written_out(flat: Flat) -> Flat:
 
 def _nodes(count: int, columns: int) -> tuple[Any, Any]:
     """Room for so many nodes, and a hash table of their numbers."""
-    return np.empty((count, columns), np.int64), np.full(1 << (2 * count - 1).bit_length(), -1, np.int64)
+    return np.empty((count, columns), np.int64), np.empty(1 << (2 * count - 1).bit_length(), np.int64)
 
 
 @inner(_i8(CONTEXT_TYPE, _i8s))
@@ -219,6 +220,10 @@ def _spell(context, edges, first, last):  # type: ignore[no-untyped-def]
 def _write_out(context, edges, states):  # type: ignore[no-untyped-def]
     """Fills `out` with the edges of all rules, and adds to their states. Returns how many edges, -1 without room."""
     out, more, counts = _out_of(context), more_of(context), counts_of(context)
+    _slots_of(context)[:] = -1
+    slots_of(context)[:] = -1
+    blocks_of(context)[:] = -1
+    _blocks_of(context)[:] = -1
     e, count = 0, edges.shape[0]
     while e < count:
         rule = edges[e, OWNER]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -45,15 +46,12 @@ class CompiledGrammar:
         with collector_paused():
             self._layout = Layout(grammar, self._limits.states, self._limits.distances, vocabulary.single)
             self.tables = self._compile_or_cross()
-            self._unlike = bool((self._layout.flat.kinds == UNLIKE).any())
+            self._unlike = UNLIKE in self._layout.flat.present
             prices = item_prices(self.tables, self._layout, vocabulary) if self._unlike else None
             if prices is not None and prices.any():
                 self.tables = self._compile(prices)
         self._gaps = bool(vocabulary.wide) and has_gaps(self.tables)
-        kinds = self._layout.flat.kinds
-        distinct = self.tables.rules[kinds >= DISTINCT]
-        self._widest = int((self.tables.rules if self._unlike else distinct)[:, WIDEST].max(initial=0))
-        self._unordered = bool((kinds == MEMBERS).any())
+        self._unordered = MEMBERS in self._layout.flat.present
         self._lock = threading.RLock()
         self._finished = Finished(self.tables, vocabulary)
         self._singles: dict[int, Row] = {}
@@ -78,6 +76,12 @@ class CompiledGrammar:
         vocabulary = self.vocabulary
         return compile_tables(self.grammar, self._layout, vocabulary.single, vocabulary.wide, vocabulary.trie,
                               vocabulary.heads, prices)
+
+    @cached_property
+    def _widest(self) -> int:
+        """The most that a frame needs in which keys or items must differ; with unlike items, that any frame needs."""
+        rules, kinds = self.tables.rules, self._layout.flat.kinds
+        return int((rules if self._unlike else rules[kinds >= DISTINCT])[:, WIDEST].max(initial=0))
 
     def _check_specials(self) -> None:
         for name in self.grammar.specials:

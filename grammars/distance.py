@@ -22,10 +22,11 @@ from numba import types
 from .alike_parts import mark_alike
 from .ample import mark_ample
 from .arcs import Arcs, arrange
-from .arena import Arena
+from .arena import NO_KEYS
 from .assembly import build_tables
 from .columns import next_column
 from .context import (
+    ARENA,
     CONTEXT_TYPE,
     TABLES,
     TRIE,
@@ -61,6 +62,8 @@ from .solving import (
     callers_of,
     columns_of,
     into_of,
+    linked_by_rule_of,
+    linked_of,
     price_calls,
     queue_of,
     rows_of,
@@ -158,9 +161,35 @@ def _solve(context, solving, rule):  # type: ignore[no-untyped-def]
                         tail += 1
 
 
-@entry(types.void(CONTEXT_TYPE, CONTEXT_TYPE, _i4, _u1))
-def _solve_all(context, solving, order, dirty):  # type: ignore[no-untyped-def]
-    """Solves the rules in this order, callees first, again whenever a callee became nearer. dirty: by rule, 1."""
+@inner(types.void(_i44, _i4, _i8, _i4, _i4, _u1))
+def _callees_first(calls, calls_of, start, order, stack, seen):  # type: ignore[no-untyped-def]
+    """Fills order with all rules, in post-order of the calls, `start` first of the roots; `seen`, 0, with 1. stack:
+    room for twice as many numbers as calls and rules."""
+    count = 0
+    for root in range(-1, order.size):
+        top = 0
+        stack[0] = start if root < 0 else root
+        while top >= 0:
+            rule = stack[top]
+            top -= 1
+            if rule < 0:
+                order[count] = -1 - rule
+                count += 1
+            elif seen[rule] == 0:
+                seen[rule] = 1
+                top += 1
+                stack[top] = -1 - rule
+                for k in range(calls_of[rule], calls_of[rule + 1]):
+                    if seen[calls[k, 1]] == 0:
+                        top += 1
+                        stack[top] = calls[k, 1]
+
+
+@entry(types.void(CONTEXT_TYPE, CONTEXT_TYPE, _i8, _i4, _i4, _u1))
+def _solve_all(context, solving, start, order, stack, dirty):  # type: ignore[no-untyped-def]
+    """Solves the rules callees first, again whenever a callee became nearer. start, order, stack: of _callees_first.
+    dirty: by rule, 0."""
+    _callees_first(linked_of(solving), linked_by_rule_of(solving), start, order, stack, dirty)
     callers, called = callers_of(solving), called_of(solving)
     states, rules, distance = states_of(context), rules_of(context), distance_of(context)
     changed = True
@@ -182,46 +211,21 @@ def _solve_all(context, solving, order, dirty):  # type: ignore[no-untyped-def]
                     dirty[callers[k]] = 1
 
 
-@entry(_i8(_i44, _i4, _i8, _i4, _i4, _u1))
-def _callees_first(calls, calls_of, start, order, stack, seen):  # type: ignore[no-untyped-def]
-    """Fills order with all rules, in post-order of the calls, `start` first of the roots. stack: room for twice as many
-    numbers as calls and rules. Returns how many rules there are."""
-    count = 0
-    for root in range(-1, order.size):
-        top = 0
-        stack[0] = start if root < 0 else root
-        while top >= 0:
-            rule = stack[top]
-            top -= 1
-            if rule < 0:
-                order[count] = -1 - rule
-                count += 1
-            elif seen[rule] == 0:
-                seen[rule] = 1
-                top += 1
-                stack[top] = -1 - rule
-                for k in range(calls_of[rule], calls_of[rule + 1]):
-                    if seen[calls[k, 1]] == 0:
-                        top += 1
-                        stack[top] = calls[k, 1]
-    return _i8(count)
-
-
 def _fill(context: Context, tables: Tables, grammar: Grammar, layout: Layout, available: Any, held: Any,
           unlike: Any = None) -> tuple[int, Arcs, Any, Context]:
     """Solves all rules. Returns the start rule's cost, FAR when it cannot finish; the rows; the rules callees first;
     what was solved. unlike: as item_prices gives them."""
-    tables.distance[:] = FAR
-    for index in _lists(layout):
-        tables.rules[index, SURPLUS] = surplus(layout.rules[index].register, layout.flat.edges_of(index), available)
+    present = layout.flat.present
     prices = np.zeros((len(layout.rules), 2), np.int32)
-    prices[:, 0] = tables.rules[:, SURPLUS]
+    for index in _lists(layout):
+        tables.rules[index, SURPLUS] = prices[index, 0] = surplus(
+            layout.rules[index].register, layout.flat.edges_of(index), available)
     if unlike is not None:
         prices[:, 0] -= unlike
         tables.rules[:, SURPLUS] += unlike
-    several = several_free_keys(layout.flat, layout.starts) if (layout.flat.kinds == DISTINCT).any() else {}
-    if (layout.flat.kinds == MEMBERS).any():
-        Arena(context, 2)  # of sets of keys: none is made here
+    several = several_free_keys(layout.flat, layout.starts) if DISTINCT in present else {}
+    if MEMBERS in present:
+        context.put(ARENA, NO_KEYS)  # no set of keys is made here
     found = _solved(context, tables, grammar, layout, available, held, prices)
     for _ in several:  # the price of one may be in the values of another
         if not _price_keys(tables, layout, available, several, prices):
@@ -236,17 +240,15 @@ def _solved(context: Context, tables: Tables, grammar: Grammar, layout: Layout, 
     arrays = arrange(layout.flat, layout.starts, layout.column_counts, available, held, prices)
     count = len(layout.rules)
     order, stack = np.empty(count, np.int32), np.empty(2 * (count + len(arrays.calls)) + 2, np.int32)
-    _callees_first(arrays.calls, arrays.calls_of, grammar.start, order, stack, np.zeros(count, np.uint8))
-    unordered = bool((layout.flat.kinds == MEMBERS).any())
-    solving = solving_context(arrays, layout.keys(available), layout.states, counted=unordered)
-    _solve_all(context.address, solving.address, order, np.ones(count, np.uint8))
+    solving = solving_context(arrays, layout.keys(available), layout.states, counted=MEMBERS in layout.flat.present)
+    _solve_all(context.address, solving.address, grammar.start, order, stack, np.zeros(count, np.uint8))
     return arrays, order, solving
 
 
 def _lists(layout: Layout) -> list[int]:
     """The rules of lists of different items that may have more than one."""
     edges = layout.flat.edges
-    if not (layout.flat.kinds == DISTINCT).any():
+    if DISTINCT not in layout.flat.present:
         return []
     return np.unique(edges[edges[:, ACTION] == NEXT_KEY, OWNER]).tolist()  # type: ignore[no-any-return]
 
@@ -283,16 +285,17 @@ def compile_tables(grammar: Grammar, layout: Layout, single: Any, wide: Sequence
         tables = build_tables(layout, single)
         context.put(TABLES, tables)
     held = np.zeros(256, np.uint8)
-    held[[*set(b"".join(wide))]] = 1
+    if wide:
+        held[[*set(b"".join(wide))]] = 1
     cost, arrays, order, solving = _fill(context, tables, grammar, layout, single, held, unlike)
     if cost >= FAR:
         raise _cause(grammar, layout, single)
-    unlikes = bool((layout.flat.kinds == UNLIKE).any())
-    if unlikes:
+    if UNLIKE in layout.flat.present:
         order = _outside_items(layout.flat, order)
         for rule in {*np.flatnonzero(layout.flat.kinds == MEMBERS).tolist()} - {*order.tolist()}:
             fill_unwritten(context.address, rule)
-    shorten(context, arrays, order, tables.distance, heads, layout.flat.kinds == MEMBERS, solving)
+    shorten(context, arrays, order, heads, solving, entries=len(tables.distance),
+            unordered=MEMBERS in layout.flat.present)
     if moves is not None:
         solve_exactly(context, tables, layout, grammar.start, moves)
     elif wide and has_gaps(tables):
@@ -300,7 +303,7 @@ def compile_tables(grammar: Grammar, layout: Layout, single: Any, wide: Sequence
     if wide and tables.distance[layout.bases[grammar.start]] >= GAP:
         raise _cause(grammar, layout, single)
     finish(context, tables, layout)
-    if unlikes:
+    if UNLIKE in layout.flat.present:
         mark_alike(tables, layout)
         mark_ample(context, tables)
     return tables

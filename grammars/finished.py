@@ -13,6 +13,7 @@ import msgspec
 import numpy as np
 from numba import types
 
+from .body_walk import nodes_by_class
 from .context import (
     CONTEXT_TYPE,
     FINISHED,
@@ -112,8 +113,8 @@ class Finished:
     """masks: by the number that `look` and `keep` give them. address: of the context of these arrays."""
 
     def __init__(self, tables: Tables, vocabulary: Vocabulary) -> None:
-        first = np.bincount(tables.classes, vocabulary.bodies.first, tables.go.shape[1]).astype(np.int64)
-        self._weights = first
+        self._weights = np.empty(tables.go.shape[1], np.int64)
+        nodes_by_class(tables.classes, vocabulary.bodies.first, self._weights)
         self._about = (vocabulary.longest, vocabulary.bodies.worth)
         self._context = Context(FINISHED.end)
         self.address = self._context.address

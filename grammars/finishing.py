@@ -55,23 +55,19 @@ from .tables import (
 from .trie import PLAIN_BYTES
 
 _PLAIN = tuple(PLAIN_BYTES)
-_i8, _i4, _u1 = types.int64, types.int32[::1], types.uint8[::1]
+_i8, _i8s, _i4, _u1 = types.int64, types.int64[::1], types.int32[::1], types.uint8[::1]
 
 
 def finish(context: Context, tables: Tables, layout: Layout) -> None:
     """Completes tables whose distances are known, in place. context: holds them."""
-    address, room = context.address, np.zeros(layout.states, np.uint8)
-    _trim(address, layout.column_counts.astype(np.int32), room)
-    _mark_loops(address)
-    _fill_first(address)
-    room[:] = 0
-    _mark_tight(address, room, np.empty(layout.states, np.int32))
+    _finish(context.address, layout.column_counts, np.empty(layout.states, np.uint8),
+            np.empty(layout.states, np.int32))
 
 
-@entry(types.void(CONTEXT_TYPE, _i4, _u1))
+@inner(types.void(CONTEXT_TYPE, _i8s, _u1))
 def _trim(context, columns, dead):  # type: ignore[no-untyped-def]
     """Removes edges into states that cannot finish in any column; marks states that can in every column as LOOSE.
-    columns: by rule; dead: by state, 0."""
+    columns: by rule; dead: room, by state."""
     go, states, rules = go_of(context), states_of(context), rules_of(context)
     edges, distance, members = edges_of(context), distance_of(context), members_of(context)
     for s in range(states.shape[0]):
@@ -101,7 +97,7 @@ def _trim(context, columns, dead):  # type: ignore[no-untyped-def]
                 go[s, c] = -1
 
 
-@entry(types.void(CONTEXT_TYPE))
+@inner(types.void(CONTEXT_TYPE))
 def _mark_loops(context):  # type: ignore[no-untyped-def]
     """LOOP: states that every plain byte leads back to, so that whole subtrees of the vocabulary need no steps."""
     classes, go, states, edges = classes_of(context), go_of(context), states_of(context), edges_of(context)
@@ -119,7 +115,7 @@ def _mark_loops(context):  # type: ignore[no-untyped-def]
             states[s, LOOP] = FREE_LOOP if free else COUNT_LOOP
 
 
-@entry(types.void(CONTEXT_TYPE))
+@inner(types.void(CONTEXT_TYPE))
 def _fill_first(context):  # type: ignore[no-untyped-def]
     """first[rule, class] to its fixed point; rules that cannot finish keep an empty row, so nothing calls them."""
     go, states, rules = go_of(context), states_of(context), rules_of(context)
@@ -178,7 +174,7 @@ def _mark_narrow(context, rule, seen, inside, count):  # type: ignore[no-untyped
             states[s, PART], states[s, LOOSE] = NARROW, 0
 
 
-@entry(types.void(CONTEXT_TYPE, _u1, _i4))
+@inner(types.void(CONTEXT_TYPE, _u1, _i4))
 def _mark_tight(context, seen, queue):  # type: ignore[no-untyped-def]
     """TIGHT: a rule of Members in which some state inside a key has finitely many ways to end it; such states of Order
     are NARROW.
@@ -186,10 +182,11 @@ def _mark_tight(context, seen, queue):  # type: ignore[no-untyped-def]
     There a key can become impossible because its last spelling is used, so tokens are tested one by one. Elsewhere
     another key always exists. Where finitely many ways lead on, one leads to a state from which none does but the
     key's end. Through calls: presumed endless. 2: so only once no more than the required keys may be written.
-    seen: by state, 0; queue: room for all states.
+    seen, queue: room, by state.
     """
     go, states, rules = go_of(context), states_of(context), rules_of(context)
     calls, edges = calls_of(context), edges_of(context)
+    seen[:] = 0
     for rule in range(rules.shape[0]):
         kind = states[rules[rule, START], KIND]
         if kind < DISTINCT:
@@ -236,3 +233,12 @@ def _mark_tight(context, seen, queue):  # type: ignore[no-untyped-def]
                 for s in range(rules[rule, START], end):
                     if states[s, PART] == INSIDE:
                         states[s, LOOSE] = 1
+
+
+@entry(types.void(CONTEXT_TYPE, _i8s, _u1, _i4))
+def _finish(context, columns, seen, queue):  # type: ignore[no-untyped-def]
+    """columns: by rule. seen, queue: room, by state."""
+    _trim(context, columns, seen)
+    _mark_loops(context)
+    _fill_first(context)
+    _mark_tight(context, seen, queue)

@@ -268,7 +268,7 @@ def fill_unwritten(context, rule):  # type: ignore[no-untyped-def]
             context, _i8(s), _i8(0), _i8(0), _i8(0))
 
 
-@entry(types.void(CONTEXT_TYPE, CONTEXT_TYPE, _i8))
+@shared(types.void(CONTEXT_TYPE, CONTEXT_TYPE, _i8))
 def price_tokens(context, solving, rule):  # type: ignore[no-untyped-def]
     """The prices of one rule once its distances count tokens, and `reach` those through a key and its value; then as
     fill_unwritten. What a free property costs stays."""

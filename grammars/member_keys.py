@@ -28,7 +28,8 @@ OUTSIDE, INSIDE, BEHIND = 0, 1, 2  # between properties; inside a key; behind a 
 # columns of `of_rule`
 KEYS_BEGIN, AFTER_VALUE, FREE_KEYS = 0, 1, 2
 
-_i8, _i88, _i4, _i44, _u1 = types.int64, types.int64[:, ::1], types.int32[::1], types.int32[:, ::1], types.uint8[::1]
+_i8, _i88, _i8s = types.int64, types.int64[:, ::1], types.int64[::1]
+_i4, _i44, _u1 = types.int32[::1], types.int32[:, ::1], types.uint8[::1]
 
 
 class MemberKeys(NamedTuple):
@@ -43,26 +44,25 @@ class MemberKeys(NamedTuple):
     of_rule: Any
 
 
-def member_keys(flat: Flat, single: Any) -> MemberKeys:
-    """single: uint8 [256], 1 for bytes that are tokens of their own."""
-    states, offsets = int(flat.states.sum()), (np.cumsum(flat.states) - flat.states).astype(np.int32)
-    of_rule = np.full((len(flat.states), FREE_KEYS + 1), -1, np.int32)
+def member_keys(flat: Flat, starts: Any, states: int, single: Any) -> MemberKeys:
+    """starts: int64, by rule, its first state of so many states. single: uint8 [256], 1 for bytes that are tokens of
+    their own."""
+    of_rule = np.empty((len(flat.states), FREE_KEYS + 1), np.int32)
     parts, begins = np.zeros(states, np.int32), np.zeros(states + 1, np.int32)
-    kinds = flat.kinds.astype(np.int32)
-    if not (kinds == MEMBERS).any():
+    if MEMBERS not in flat.present:
+        of_rule[:] = -1
         return MemberKeys(parts, np.zeros((0, 2), np.int32), begins, of_rule)
     into, arrives = np.empty(len(flat.edges), np.int32), np.zeros(states + 2, np.int32)
-    room = np.empty((states, 2), np.int32)
-    _arrivals(flat.edges, offsets, kinds, single, into, arrives)
-    _places(flat.edges, flat.calls, offsets, kinds, parts, of_rule, room)
-    seen = np.zeros(states, np.int32)
-    count = _reach(flat.edges, offsets, single, into, arrives, begins, np.zeros((0, 2), np.int32), room, seen)
+    room, seen = np.empty((states, 2), np.int32), np.zeros(states, np.int32)
+    count = _measure(flat.edges, flat.calls, starts, flat.kinds, single, parts, of_rule, into, arrives, begins, room,
+                     seen)
     reach = np.empty((count, 2), np.int32)
-    _reach(flat.edges, offsets, single, into, arrives, begins, reach, room, seen)
+    if count:
+        _reach(flat.edges, starts, single, into, arrives, begins, reach, room, seen)
     return MemberKeys(parts, reach, begins, of_rule)
 
 
-@entry(types.void(_i88, _i4, _i4, _u1, _i4, _i4))
+@inner(types.void(_i88, _i8s, _i8s, _u1, _i4, _i4))
 def _arrivals(edges, offsets, kinds, single, into, arrives):  # type: ignore[no-untyped-def]
     """into[arrives[s]: arrives[s + 1]]: the sources of the plain edges into state s that can be read. arrives: zeros,
     one more than that."""
@@ -109,9 +109,10 @@ def _spread(edges, first, last, offset, start, part, parts, room):  # type: igno
             low += 1
 
 
-@entry(types.void(_i88, _i88, _i4, _i4, _i4, _i44, _i44))
+@inner(types.void(_i88, _i88, _i8s, _i8s, _i4, _i44, _i44))
 def _places(edges, calls, offsets, kinds, parts, of_rule, room):  # type: ignore[no-untyped-def]
     """Fills `parts` and `of_rule`."""
+    of_rule[:] = -1
     first = 0
     while first < edges.shape[0]:
         owner, last = edges[first, OWNER], first + 1
@@ -137,7 +138,7 @@ def _places(edges, calls, offsets, kinds, parts, of_rule, room):  # type: ignore
             of_rule[owner, AFTER_VALUE] = offsets[owner] + calls[c, CALL_TARGET]
 
 
-@entry(_i8(_i88, _i4, _u1, _i4, _i4, _i4, _i44, _i44, _i4))
+@entry(_i8(_i88, _i8s, _u1, _i4, _i4, _i4, _i44, _i44, _i4))
 def _reach(edges, offsets, single, into, arrives, begins, reach, room, seen):  # type: ignore[no-untyped-def]
     """Goes back from every declared key's end, nearest first: counts into `begins` what lies there, and once there is
     room fills `reach`. Returns how much it is. room: (state, bytes) to go on from. seen: by state, at first 0."""
@@ -170,3 +171,11 @@ def _reach(edges, offsets, single, into, arrives, begins, reach, room, seen):  #
             begins[s] = begins[s - 1]
         begins[0] = 0
     return _i8(total)
+
+
+@entry(_i8(_i88, _i88, _i8s, _i8s, _u1, _i4, _i44, _i4, _i4, _i4, _i44, _i4))
+def _measure(edges, calls, offsets, kinds, single, parts, of_rule, into, arrives, begins, room, seen):  # type: ignore[no-untyped-def]
+    """All but `reach`; returns how much that is."""
+    _arrivals(edges, offsets, kinds, single, into, arrives)
+    _places(edges, calls, offsets, kinds, parts, of_rule, room)
+    return _reach(edges, offsets, single, into, arrives, begins, room[:0], room, seen)

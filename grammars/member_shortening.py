@@ -12,7 +12,7 @@ from numba import types
 
 from .context import CONTEXT_TYPE, distance_of, reach_of, rules_of, size_of, states_of, token_of
 from .ir import CLOSE_KEY, KEY, MEET, NOTHING, OPEN_KEY, WRITTEN
-from .jit import entry, inner
+from .jit import inner, shared
 from .member_keys import INSIDE
 from .tables import (
     ALONE,
@@ -40,10 +40,12 @@ from .token_ways import (
     below,
     filled_of,
     into_of,
+    items_of,
     nearest_of,
     onward,
     place_of,
     rows_of,
+    seen_of,
     sweep,
     way_of,
 )
@@ -175,9 +177,9 @@ def _ways_of_first(context, ways, rule, start, end):  # type: ignore[no-untyped-
             way[at], after[at] = e, 0
 
 
-@entry(types.void(CONTEXT_TYPE, CONTEXT_TYPE, _i8, _i44, _i4))
-def shorten_members(context, ways, rule, items, seen):  # type: ignore[no-untyped-def]
-    """One rule of Members: its columns, and `reach`. items, seen: room for all states, seen at first 0."""
+@shared(types.void(CONTEXT_TYPE, CONTEXT_TYPE, _i8))
+def shorten_members(context, ways, rule):  # type: ignore[no-untyped-def]
+    """One rule of Members: its columns, and `reach`."""
     states, rules, begins = states_of(context), rules_of(context), begins_of(ways)
     start, first, last = _i8(rules[rule, START]), _i8(begins[rule]), _i8(begins[rule + 1])
     end = _i8(rules[rule + 1, START]) if rule + 1 < rules.shape[0] else _i8(states.shape[0])
@@ -188,5 +190,5 @@ def shorten_members(context, ways, rule, items, seen):  # type: ignore[no-untype
                 break
     while _relax(context, ways, first, last):
         pass
-    _shorten_keys(context, ways, first, last, items, seen)
+    _shorten_keys(context, ways, first, last, items_of(ways), seen_of(ways))
     _ways_of_first(context, ways, rule, start, end)

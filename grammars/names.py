@@ -32,8 +32,8 @@ _QUOTE = 0x22
 _PIECES = ((0, 0xD7FF), (0xE000, 0x10FFFF))  # all characters
 # columns of `nodes`: its character, its first and last child and next sibling, -1 for none, the name that ends there
 _CODE, _CHILD, _LAST, _SIBLING, _NAME = range(5)
-# `counts`: edges written, nodes of this trie
-_EDGES, _NODES = 0, 1
+# `counts`: edges written, nodes of this trie, edges on characters
+_EDGES, _NODES, _CHARACTERS = 0, 1, 2
 
 _i8, _i88, _i8s = types.int64, types.int64[:, ::1], types.int64[::1]
 _ROOM = Part()
@@ -47,16 +47,16 @@ def with_names(flat: Flat) -> Flat:
 
     flat: verified. The edges of each rule are sorted by their source, here as there.
     """
-    if not (flat.others > NO_NAMES).any():
+    if not flat.named:
         return flat
-    longest = int((flat.names[:, NAME_END] - flat.names[:, NAME_BEGIN]).max(initial=0))
     nodes = len(flat.letters) + 2 * len(flat.states)
     out, states = np.empty((len(flat.edges) + 5 * nodes + 8, TARGET + 2), np.int64), flat.states.copy()
-    counts, context = np.zeros(2, np.int64), Context(_ROOM.end)
-    context.put(_ROOM, (out, np.empty((nodes, _NAME + 1), np.int64), np.empty(longest + 1, np.int64), flat.letters,
-                        counts))
+    counts, context = np.zeros(_CHARACTERS + 1, np.int64), Context(_ROOM.end)
+    context.put(_ROOM, (out, np.empty((nodes, _NAME + 1), np.int64), np.empty(len(flat.letters) + 1, np.int64),
+                        flat.letters, counts))
     _write_names(context.address, flat.edges, flat.names, flat.others, states)
-    return flat._replace(edges=out[:counts[_EDGES]], states=states)
+    edges, _, characters = counts.tolist()
+    return flat._replace(edges=out[:edges], states=states, characters=characters)
 
 
 @inner(types.void(CONTEXT_TYPE, _i8, _i8, _i8, _i8, _i8, _i8))
@@ -66,6 +66,7 @@ def _edge(context, rule, source, low, high, target, action):  # type: ignore[no-
     out[at, OWNER], out[at, SOURCE], out[at, BYTE_LOW], out[at, BYTE_HIGH] = rule, source, low, high
     out[at, TARGET], out[at, ACTION] = target, action
     counts[_EDGES] = at + 1
+    counts[_CHARACTERS] += 1 if low >= CHARACTER else 0
 
 
 @inner(types.void(CONTEXT_TYPE, _i8, _i8, _i8, _i8, _i8))

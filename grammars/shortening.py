@@ -16,7 +16,7 @@ from numba import types
 from .arcs import Arcs
 from .columns import next_column
 from .context import CONTEXT_TYPE, Context, distance_of, next_required_of, rules_of, states_of
-from .flat import DISTINCT
+from .flat import DISTINCT, MEMBERS
 from .ir import CLOSE_KEY, OPEN_KEY
 from .jit import entry, inner
 from .member_costs import price_tokens
@@ -98,13 +98,20 @@ def _close(context, ways, first, last, rule, column):  # type: ignore[no-untyped
                 changed = True
 
 
-@entry(types.void(CONTEXT_TYPE, CONTEXT_TYPE, _i4))
-def _shorten(context, ways, order):  # type: ignore[no-untyped-def]
-    """All rules in `order`; their columns as distance.py solves them. nearest, of `ways`: the distances in bytes."""
-    states, rules = states_of(context), rules_of(context)
+@entry(types.void(CONTEXT_TYPE, CONTEXT_TYPE, CONTEXT_TYPE, _i4))
+def _shorten(context, ways, solving, order):  # type: ignore[no-untyped-def]
+    """All rules in `order`; their columns as distance.py solves them."""
+    states, rules, distance = states_of(context), rules_of(context), distance_of(context)
     begins, columns, nearest = begins_of(ways), columns_of(ways), nearest_of(ways)
+    way, after = way_of(ways), after_of(ways)
+    for at in range(distance.size):
+        nearest[at], way[at], after[at] = distance[at], -1, -1
     for rule in order:
         start = _i8(rules[rule, START])
+        if states[start, KIND] == MEMBERS:
+            shorten_members(context, ways, _i8(rule))
+            price_tokens(context, solving, _i8(rule))
+            continue
         end = _i8(rules[rule + 1, START]) if rule + 1 < rules.shape[0] else _i8(states.shape[0])
         kind = states[start, KIND]
         # What a further item or key that differs costs more than the cheapest is counted in bytes, and so is all there.
@@ -123,24 +130,15 @@ def _shorten(context, ways, order):  # type: ignore[no-untyped-def]
                 _close(context, ways, _i8(begins[rule]), _i8(begins[rule + 1]), _i8(rule), _i8(column))
 
 
-def shorten(context: Context, arcs: Arcs, order: Any, distance: Any, heads: Any, unordered: Any,
-            solving: Context) -> None:
-    """Makes solved distances count tokens, in place. context: holds the tables, of which `distance` is one, and the
-    trie. order: rules, callees first. heads: of trie.py. unordered: by rule, whether it is of Members. solving: of
-    solving.py, what was solved."""
-    way, after = (np.full(len(distance), -1, np.int32) for _ in range(2))
-    places = np.flatnonzero(unordered[order]).tolist()
-    states = len(arcs.arrives) if places else 0
-    filled, seen, items = np.zeros(states, np.int32), np.zeros(states, np.int32), np.zeros((states, 4), np.int32)
+def shorten(context: Context, arcs: Arcs, order: Any, heads: Any, solving: Context, *, entries: int,
+            unordered: bool) -> None:
+    """Makes solved distances count tokens, in place. context: holds the tables and the trie. order: rules, callees
+    first. heads: of trie.py. solving: of solving.py, what was solved. entries: how many distances
+    there are. unordered: whether a rule is of Members."""
+    nearest, way, after = (np.empty(entries, np.int32) for _ in range(3))
+    states = len(arcs.arrives) if unordered else 0
     ways = Context(WAYS.end)
-    ways.put(WAYS, (heads, arcs.rows, arcs.begins, arcs.columns, distance.copy(), way, after,
-                     np.zeros((FRAMES, 2), np.int32), np.zeros(4, np.int32), arcs.into, arcs.arrives, filled))
-    done = 0
-    for at in places:
-        if at > done:
-            _shorten(context.address, ways.address, order[done:at])
-        rule = int(order[at])
-        shorten_members(context.address, ways.address, rule, items, seen)
-        price_tokens(context.address, solving.address, rule)
-        done = at + 1
-    _shorten(context.address, ways.address, order[done:])
+    ways.put(WAYS, (heads, arcs.rows, arcs.begins, arcs.columns, nearest, way, after, np.zeros((FRAMES, 2), np.int32),
+                    np.zeros(4, np.int32), arcs.into, arcs.arrives, np.zeros(states, np.int32),
+                    np.empty((states, 4), np.int32), np.zeros(states, np.int32)))
+    _shorten(context.address, ways.address, solving.address, order)

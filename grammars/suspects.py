@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -25,9 +26,13 @@ class Suspects:
         self._tables = tables
         self._trie = vocabulary.trie
         self._vocabulary = vocabulary
-        narrow = (tables.states[:, KIND] == DISTINCT) & (tables.states[:, PART] == NARROW)
-        self._tight = bool(tables.rules[:, TIGHT].any() or narrow.any())
         self._ending: bytes | None = None
+
+    @cached_property
+    def _tight(self) -> bool:
+        states, rules = self._tables.states, self._tables.rules
+        narrow = (states[:, KIND] == DISTINCT) & (states[:, PART] == NARROW)
+        return bool(rules[:, TIGHT].any() or narrow.any())
 
     def among(self, marked: Any, threads: Any, arena: Arrays) -> Any:
         """The marked tokens without those that certainly give no key that was written before."""

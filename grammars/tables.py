@@ -16,6 +16,8 @@ Columns. A rule's register has many values but few behaviours; distances are kep
 from __future__ import annotations
 
 from collections.abc import Mapping
+from itertools import accumulate
+from operator import mul
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -27,7 +29,7 @@ from .context import CONTEXT_TYPE, distance_of, next_required_of, rules_of, sets
 from .errors import ConstraintTooLarge
 from .flat import CALL_ACTION, COUNTER, DISTINCT, MEMBERS, ORDER, OWNER, PLAIN, UNLIKE, Flat
 from .ir import COUNT, KEY, NOTHING, OPEN_KEY, Counter, Grammar, Members, Order, Rule
-from .jit import inner
+from .jit import entry, inner
 from .member_keys import MemberKeys, member_keys
 from .names import with_names
 from .verify import verify
@@ -67,7 +69,7 @@ CALLEE, BACK, ON_RETURN, CALLED_RULE = 0, 1, 2, 3
 
 # Distances of a counter from which on a look at its ways home is the cheaper: it takes longer than so many.
 _LOOK_FROM = 4_000
-_i8 = types.int64
+_i8, _i44 = types.int64, types.int32[:, ::1]
 
 
 class Tables(NamedTuple):
@@ -168,9 +170,22 @@ def returns(context, state, register):  # type: ignore[no-untyped-def]
     return states[state, FINAL] == 1 and distance[states[state, BASE] + column(context, state, register)] == 0
 
 
+@entry(_i8(_i44, _i44))
+def _highest_kind(states, rules):  # type: ignore[no-untyped-def]
+    highest = 0
+    for rule in range(rules.shape[0]):
+        highest = max(highest, states[rules[rule, START], KIND])
+    return _i8(highest)
+
+
+def highest_kind(tables: Tables) -> int:
+    """The highest KIND of a rule."""
+    return int(_highest_kind(tables.states, tables.rules))
+
+
 def has_unlike(tables: Tables) -> bool:
     """Whether the items of some list are compared by value."""
-    return bool((tables.states[tables.rules[:, START], KIND] == UNLIKE).any())
+    return highest_kind(tables) == UNLIKE
 
 
 class Layout:
@@ -183,7 +198,8 @@ class Layout:
 
     def __init__(self, grammar: Grammar, max_states: int, max_entries: int, single: Any) -> None:
         self.flat = written_out(with_names(verify(grammar)))
-        self.flat.calls[self.flat.kinds[self.flat.calls[:, OWNER]] == UNLIKE, CALL_ACTION] = NOTHING  # PART tells them
+        if UNLIKE in self.flat.present:
+            self.flat.calls[self.flat.kinds[self.flat.calls[:, OWNER]] == UNLIKE, CALL_ACTION] = NOTHING  # PART tells
         self.rules = grammar.rules
         self.bounds = [_bounds(rule, self.flat, index, single) for index, rule in enumerate(grammar.rules)]
         self._limits = max_states, max_entries
@@ -191,18 +207,15 @@ class Layout:
 
     def _lay(self) -> None:
         counts = [_columns(rule, *bounds) for rule, bounds in zip(self.rules, self.bounds, strict=True)]
-        columns, (max_states, max_entries) = np.array(counts, np.int64), self._limits
-        ends, base_ends = np.cumsum(self.flat.states), np.cumsum(self.flat.states * columns)
-        self.states, self.entries = int(ends[-1]), int(base_ends[-1])
+        sizes, (max_states, max_entries) = self.flat.states.tolist(), self._limits
+        offsets, bases = [0, *accumulate(sizes)], [0, *accumulate(map(mul, sizes, counts))]
+        self.states, self.entries = offsets.pop(), bases.pop()
         if self.states > max_states or self.entries > max_entries:
             raise ConstraintTooLarge(
                 f"the constraint has {self.states} states with {self.entries} register columns; the limits are "
                 f"{max_states} and {max_entries}", keyword="states", fix="Use smaller bounds or fewer alternatives.")
-        self.starts, self.base_of = ends - self.flat.states, base_ends - self.flat.states * columns
-        self.column_counts = columns
-        self.offsets: list[int] = self.starts.tolist()
-        self.bases: list[int] = self.base_of.tolist()
-        self.columns: list[int] = counts
+        self.offsets, self.bases, self.columns = offsets, bases, counts
+        self.starts, self.base_of, self.column_counts = np.array((offsets, bases, counts), np.int64)
         self._keys: dict[bytes, MemberKeys] = {}
 
     def widen(self, counts: Mapping[int, int]) -> bool:
@@ -221,7 +234,7 @@ class Layout:
         """What is told of the keys of Members. single: uint8 [256], 1 for bytes that are tokens of their own."""
         known = single.tobytes()
         if known not in self._keys:
-            self._keys[known] = member_keys(self.flat, single)
+            self._keys[known] = member_keys(self.flat, self.starts, self.states, single)
         return self._keys[known]
 
 

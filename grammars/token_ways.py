@@ -11,12 +11,13 @@ from .tables import BASE, FAR, START
 _i8, _u1, _i4, _i44 = types.int64, types.uint8[::1], types.int32[::1], types.int32[:, ::1]
 _FAR = FAR
 # The ways of all states, a context of their own: of trie.py, of arcs.py, of what finds the ways, of _to_a_byte; of
-# arcs.py, and by state, how many of its rows of `reach` are filled.
+# arcs.py, and by state, how many of its rows of `reach` are filled; room for all states, the latter 0.
 WAYS = Part()
 heads_of, rows_of = WAYS.array(_i4), WAYS.array(_i44, 7)
 begins_of, columns_of, nearest_of, way_of, after_of = (WAYS.array(_i4) for _ in range(5))
 frames_of, place_of = WAYS.array(_i44, 2), WAYS.array(_i4)
 into_of, arrives_of, filled_of = (WAYS.array(_i4) for _ in range(3))
+items_of, seen_of = WAYS.array(_i44, 4), WAYS.array(_i4)
 WAYS.complete()
 DEEPEST = 24  # bytes of a token that is looked for along a way
 SWEEPS = 4  # over the states of a rule; most lie before those that they lead to, so that one or two are enough

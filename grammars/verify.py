@@ -57,7 +57,7 @@ _FAULTS = ("an edge is out of range", "an action does not fit the register", "tw
            "its names do not ascend")
 (_RANGE, _ACTION, _OVERLAP, _HALF, _BESIDE, _DIFFERENT, _CALL, _KEYS, _FINAL, _EMPTY, _AT_NAMES, _NAME,
  _NAMES) = range(len(_FAULTS))
-_UNSORTED = -2
+_FINE, _UNSORTED, _MAY_RECURSE = -1, -2, -3
 _SWEEPS = 64  # over all calls, before another way is taken
 _i8, _i8s, _i88, _u1 = types.int64, types.int64[::1], types.int64[:, ::1], types.uint8[::1]
 
@@ -77,20 +77,15 @@ def verify(grammar: Grammar) -> Flat:
             _fail(grammar, number, "no states, or broken edges")
         if rule.names is not None and not len(rule.names.names) == len(rule.names.keys) == len(rule.names.targets):
             _fail(grammar, number, "names without keys or targets")
-    flat, blamed = flatten(grammar), np.zeros(1, np.int64)
-    fault = _broken_edge(flat.edges, flat.others, flat.states, flat.kinds, flat.properties, blamed)
+    flat, blamed, leads = flatten(grammar), np.zeros(1, np.int64), np.zeros(len(grammar.rules), np.uint8)
+    fault = _broken(*flat[:9], grammar.start, blamed, leads)
     if fault == _UNSORTED:  # the compiler sorts its edges
         columns = flat.edges[:, [BYTE_LOW, SOURCE, OWNER]].T
         flat = flat._replace(edges=np.ascontiguousarray(flat.edges[np.lexsort(columns)]))
-        fault = _broken_edge(flat.edges, flat.others, flat.states, flat.kinds, flat.properties, blamed)
-    if fault < 0:
-        fault = _broken_rest(flat.calls, flat.finals, flat.others, flat.states, flat.kinds, flat.properties,
-                             grammar.start, blamed)
-    if fault < 0:
-        fault = _broken_names(flat.names, flat.letters, flat.others, flat.states, flat.kinds, flat.properties, blamed)
+        fault = _broken(*flat[:9], grammar.start, blamed, leads)
     if fault >= 0:
         _fail(grammar, int(blamed[0]), _FAULTS[fault])
-    if _may_recurse(flat.calls, np.zeros(len(grammar.rules), np.uint8)):
+    if fault == _MAY_RECURSE:
         _verify_left_recursion(grammar, flat)
     return flat
 
@@ -116,7 +111,7 @@ def _fits(action, kind, properties):  # type: ignore[no-untyped-def]
     return action == NOTHING or (kind > COUNTER and KEY <= action < KEY + properties)
 
 
-@entry(_i8(_i88, _i8s, _i8s, _i8s, _i8s, _i8s))
+@inner(_i8(_i88, _i8s, _i8s, _i8s, _i8s, _i8s))
 def _broken_edge(edges, others, states, kinds, properties, blamed):  # type: ignore[no-untyped-def]
     """Which of _FAULTS the edges have, -1 for none, _UNSORTED when they do not ascend by rule, source and byte.
     blamed[0]: the rule at fault."""
@@ -146,10 +141,10 @@ def _broken_edge(edges, others, states, kinds, properties, blamed):  # type: ign
             return _i8(_BESIDE)
         if same and edges[e - 1, BYTE_LOW] >= CHARACTER and edges[e - 1, ACTION] != action:
             return _i8(_DIFFERENT)
-    return _i8(-1)
+    return _i8(_FINE)
 
 
-@entry(_i8(_i88, _i88, _i8s, _i8s, _i8s, _i8s, _i8, _i8s))
+@inner(_i8(_i88, _i88, _i8s, _i8s, _i8s, _i8s, _i8, _i8s))
 def _broken_rest(calls, finals, others, states, kinds, properties, start, blamed):  # type: ignore[no-untyped-def]
     """Which of _FAULTS the calls and finals have, -1 for none. blamed[0]: the rule at fault."""
     started = False  # whether the start rule is called
@@ -174,10 +169,10 @@ def _broken_rest(calls, finals, others, states, kinds, properties, start, blamed
         # No rule is empty, so a call never is: state 0 decides.
         if state == 0 and (owner != start or started):
             return _i8(_EMPTY)
-    return _i8(-1)
+    return _i8(_FINE)
 
 
-@entry(_i8(_i88, _i8s, _i8s, _i8s, _i8s, _i8s, _i8s))
+@inner(_i8(_i88, _i8s, _i8s, _i8s, _i8s, _i8s, _i8s))
 def _broken_names(names, letters, others, states, kinds, properties, blamed):  # type: ignore[no-untyped-def]
     """Which of _FAULTS the names have, -1 for none. blamed[0]: the rule at fault."""
     for rule in range(states.size):
@@ -199,10 +194,10 @@ def _broken_names(names, letters, others, states, kinds, properties, blamed):  #
             before, begin = before + 1, begin + 1
         if begin == end or (before < last and letters[before] > letters[begin]):
             return _i8(_NAMES)
-    return _i8(-1)
+    return _i8(_FINE)
 
 
-@entry(types.boolean(_i88, _u1))
+@inner(types.boolean(_i88, _u1))
 def _may_recurse(calls, leads):  # type: ignore[no-untyped-def]
     """False: no rule calls itself before it has read a byte. True: some does, or that takes long to tell. leads: 0 by
     rule; then 1 for those that call one of these in their first state."""
@@ -223,6 +218,18 @@ def _may_recurse(calls, leads):  # type: ignore[no-untyped-def]
         if not changed:
             break
     return leads.any()
+
+
+@entry(_i8(_i88, _i88, _i88, _i8s, _i8s, _i8s, _i88, _i8s, _i8s, _i8, _i8s, _u1))
+def _broken(edges, calls, finals, states, kinds, properties, names, letters, others, start, blamed, leads):  # type: ignore[no-untyped-def]
+    """Which of _FAULTS the rules have; _FINE, _UNSORTED, or _MAY_RECURSE. blamed[0]: the rule at fault. leads: of
+    _may_recurse."""
+    fault = _broken_edge(edges, others, states, kinds, properties, blamed)
+    if fault == _FINE:
+        fault = _broken_rest(calls, finals, others, states, kinds, properties, start, blamed)
+    if fault == _FINE:
+        fault = _broken_names(names, letters, others, states, kinds, properties, blamed)
+    return _i8(_MAY_RECURSE) if fault == _FINE and _may_recurse(calls, leads) else fault
 
 
 def _verify_left_recursion(grammar: Grammar, flat: Flat) -> None:

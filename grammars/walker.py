@@ -16,7 +16,7 @@ from .looking import mark_once, represent
 from .masking import NO_LIMIT
 from .slicing import SlicedWalk
 from .space import Space
-from .tables import DISTINCT, FINAL, KIND, Tables, has_unlike
+from .tables import DISTINCT, FINAL, UNLIKE, Tables, highest_kind
 from .vocabulary import Vocabulary
 from .walk import LOOKED, NODE, OPEN, STATE
 
@@ -35,9 +35,9 @@ class Walker:
         self._bodies = Bodies(tables, space.address, vocabulary.bodies)
         self._nodes = len(vocabulary.trie.byte)
         self._final = tables.states[:, FINAL]
-        distinct = bool((tables.states[:, KIND] >= DISTINCT).any())
-        self._sliced = None if distinct else SlicedWalk(space.context, vocabulary)
-        self._unlike = has_unlike(tables)
+        kind = highest_kind(tables)
+        self._sliced = None if kind >= DISTINCT else SlicedWalk(space.context, vocabulary)
+        self._unlike = kind == UNLIKE
 
     def walk(self, configuration: Configuration, limit: int = NO_LIMIT, *, exact: bool = False) -> None:
         """The mask of a configuration over successors with U <= limit. exact: free keys written are heeded; without it
