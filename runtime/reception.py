@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
 
-from ..grammars.errors import EspalierError
 from .checks import (
     MOST_LOGPROBS,
     check_edits,
@@ -15,13 +15,13 @@ from .checks import (
     check_stopping,
     check_tokens,
 )
+from .constraints import Constraints
 from .errors import InvalidParameter, Overloaded, RequestAborted
-from .lease import Lease, LeaseTable, TokenChain
+from .lease import Lease
 from .messages import (
     Abort,
     AskStats,
     Choose,
-    Chosen,
     CloseSession,
     Command,
     Define,
@@ -34,21 +34,28 @@ from .messages import (
     Stats,
     TrimLease,
 )
+from .open_requests import OpenRequests
 from .radix_node import Namespace
 from .request import ChoiceJob, Generation, Prefilling, Request, Scoring
 
-if TYPE_CHECKING:
-    from .engine import Engine
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """What a request may ask for: tokens of prompt and answer together, token ids below `vocabulary_size`, so many
+    that wait. end_ids: the end tokens of the model."""
+
+    context: int
+    vocabulary_size: int
+    max_waiting: int
+    end_ids: frozenset[int]
 
 
 class Reception:
-    """Sessions, leases and the open requests by their id (a Choose is several)."""
-
-    def __init__(self, engine: Engine) -> None:
-        self._engine = engine
-        self._leases = LeaseTable()
-        self._open: dict[int, list[Request]] = {}
-        self._arrivals = 0
+    def __init__(self, requests: OpenRequests, constraints: Constraints, limits: Limits) -> None:
+        self._requests = requests
+        self._leases = requests.leases
+        self._constraints = constraints
+        self._limits = limits
         self._handlers: dict[type, Callable[[Any], None]] = {
             OpenSession: self._open_session, CloseSession: self._close_session, OpenLease: self._open_lease,
             ReleaseLease: self._release_lease, TrimLease: self._trim_lease, Define: self._define,
@@ -59,62 +66,42 @@ class Reception:
     def handle(self, command: Command) -> None:
         self._handlers[type(command)](command)
 
-    def owns(self, lease: Lease) -> bool:
-        return self._leases.get(lease.id) is lease
-
-    def forget(self, request: Request) -> None:
-        """The request has ended."""
-        left = [other for other in self._open.get(request.id, ()) if other is not request]
-        if left:
-            self._open[request.id] = left
-        else:
-            self._open.pop(request.id, None)
-
-    def lose_pins(self) -> None:
-        """The tree is gone; the tokens of the leases stay."""
-        for lease in self._leases.all():
-            lease.pin = None
-
     # Sessions and leases
 
     def _open_session(self, command: OpenSession) -> None:
         self._leases.open_session(command.session, Namespace(command.salt, command.adapter))
 
     def _close_session(self, command: CloseSession) -> None:
-        closed = RequestAborted("the session was closed")
-        self._end((r for group in self._open.values() for r in group if r.lease.session == command.session), closed)
+        self._requests.end(self._requests.of(command.session), RequestAborted("the session was closed"))
         for lease in self._leases.close_session(command.session):
-            self._engine.memory.unhold(lease)
+            self._requests.memory.unhold(lease)
 
     def _open_lease(self, command: OpenLease) -> None:
         lease = self._leases.open(command.lease, command.session, command.parent)
         parent = self._leases.get(command.parent) if command.parent is not None else None
         if lease is not None and parent is not None:
-            self._engine.memory.share(parent, lease)
+            self._requests.memory.share(parent, lease)
 
     def _release_lease(self, command: ReleaseLease) -> None:
         lease = self._leases.close(command.lease)
         if lease is not None:
-            self._end(self._on(lease), RequestAborted("the branch was released"))
-            self._engine.memory.unhold(lease)
+            self._requests.end(self._requests.on(lease), RequestAborted("the branch was released"))
+            self._requests.memory.unhold(lease)
 
     def _trim_lease(self, command: TrimLease) -> None:
         lease = self._leases.get(command.lease)
         if lease is not None:
-            growing = (request for request in self._on(lease) if isinstance(request, Generation))
-            self._end(growing, RequestAborted("the branch was cut"))
-            self._engine.memory.trim(lease, command.length)
-
-    def _on(self, lease: Lease) -> list[Request]:
-        return [request for group in self._open.values() for request in group if request.lease is lease]
+            growing = (request for request in self._requests.on(lease) if isinstance(request, Generation))
+            self._requests.end(growing, RequestAborted("the branch was cut"))
+            self._requests.memory.trim(lease, command.length)
 
     # Constraints
 
     def _define(self, command: Define) -> None:
-        self._engine.constraints.define(command.constraint, command.grammar)
+        self._constraints.define(command.constraint, command.grammar)
 
     def _forget(self, command: Forget) -> None:
-        self._engine.constraints.forget(command.constraint)
+        self._constraints.forget(command.constraint)
 
     # Requests
 
@@ -131,26 +118,26 @@ class Reception:
         """The tokens join the lease in any case; the request joins the queue when nothing speaks against it."""
         try:
             lease = self._leases.get(command.lease)
-            if lease is None or lease.busy or command.request in self._open:
+            if lease is None or lease.busy or command.request in self._requests:
                 reason = "is not open" if lease is None else "is busy with another request"
                 raise InvalidParameter(f"lease {command.lease} {reason}", where="lease")
-            check_tokens("tokens", command.tokens, self._engine.executor.vocabulary_size)
+            check_tokens("tokens", command.tokens, self._limits.vocabulary_size)
             lease.chain.extend(command.tokens)
             self._check_room()
             request = build(lease)
         except Exception as error:  # refused: the caller hears why, nobody else is touched
-            self._engine.refuse(command.request, error)
+            self._requests.refuse(command.request, error)
             return
-        self._enqueue(request)
+        self._requests.start(request)
 
     def _check_room(self) -> None:
-        most = self._engine.config.max_waiting
-        if self._engine.scheduler.waiting >= most:
+        most = self._limits.max_waiting
+        if self._requests.scheduler.waiting >= most:
             raise Overloaded(f"{most} requests are waiting already", where="queue", fix="Try again later.")
 
     def _check_fit(self, prompt: int, more: int) -> None:
-        check_length(prompt, more, self._engine.context)
-        pool = self._engine.memory.pool
+        check_length(prompt, more, self._limits.context)
+        pool = self._requests.memory.pool
         if pool.pages_for(prompt + more) > pool.total:
             raise Overloaded(
                 f"{prompt} + {more} tokens need {pool.pages_for(prompt + more)} pages and the pool has {pool.total}",
@@ -165,93 +152,47 @@ class Reception:
         )
         check_stopping(
             stop_ids=asked.stop_ids, min_tokens=asked.min_tokens, max_tokens=command.max_tokens,
-            constrained=command.constraint is not None, vocabulary_size=self._engine.executor.vocabulary_size,
+            constrained=command.constraint is not None, vocabulary_size=self._limits.vocabulary_size,
         )
         check_edits(
             frequency_penalty=asked.frequency_penalty, presence_penalty=asked.presence_penalty,
             repetition_penalty=asked.repetition_penalty, logit_bias=asked.logit_bias,
-            vocabulary_size=self._engine.executor.vocabulary_size,
+            vocabulary_size=self._limits.vocabulary_size,
         )
         self._check_fit(len(lease.chain), command.max_tokens)
         constrained = None
         if command.constraint is not None:
-            constrained = self._engine.constraints.open(command.constraint, command.max_tokens)
+            constrained = self._constraints.open(command.constraint, command.max_tokens)
         lease.busy = True
         return Generation(
-            command.request, lease, lease.chain, self._next(), self._engine.clock(), max_tokens=command.max_tokens,
-            sampling=asked, end_ids=self._engine.end_ids, constrained=constrained,
+            command.request, lease, lease.chain, self._requests.next_arrival(), self._requests.clock(),
+            max_tokens=command.max_tokens, sampling=asked, end_ids=self._limits.end_ids, constrained=constrained,
         )
 
     def _new_prefill(self, command: Prefill, lease: Lease) -> Prefilling:
         self._check_fit(len(lease.chain), 0)
-        return Prefilling(command.request, lease, lease.chain.copy(), self._next(), self._engine.clock())
+        arrival, now = self._requests.next_arrival(), self._requests.clock()
+        return Prefilling(command.request, lease, lease.chain.copy(), arrival, now)
 
     def _new_choice(self, command: Choose, lease: Lease) -> Scoring:
         self._check_fit(len(lease.chain), max(map(len, command.choices), default=0))
         for choice in command.choices:
-            check_tokens("choices", choice, self._engine.executor.vocabulary_size)
+            check_tokens("choices", choice, self._limits.vocabulary_size)
         check_integer("logprobs", command.top, 0, MOST_LOGPROBS)
         job = ChoiceJob(command.request, lease, command.choices, len(lease.chain), command.top)
-        job.head = self._scoring(job, lease.chain.copy(), job.first_tokens())
+        job.head = self._requests.scoring(job, lease.chain.copy(), job.first_tokens())
         return job.head
 
-    def _scoring(self, job: ChoiceJob, chain: TokenChain, targets: dict[int, tuple[int, ...]]) -> Scoring:
-        return Scoring(job.request, job.lease, chain, self._next(), self._engine.clock(), targets=targets, job=job)
-
-    def _next(self) -> int:
-        self._arrivals += 1
-        return self._arrivals
-
-    def _enqueue(self, request: Request) -> None:
-        self._open.setdefault(request.id, []).append(request)
-        self._engine.start(request)
-
-    # Choices
-
-    def scored(self, scoring: Scoring) -> None:
-        """The head is done: its parts begin. The last part is done: the answer goes out."""
-        job = scoring.job
-        if scoring is job.head:
-            self._begin_parts(job, scoring)
-        if job.complete:
-            scores = job.scores()
-            logprobs = tuple(tuple(one.logprob for one in choice) for choice in scores)
-            top = tuple(tuple(one.top for one in choice) for choice in scores) if job.top else ()
-            self._engine.emit(Chosen(job.request, logprobs, job.usage(self._engine.clock()), top))
-
-    def _begin_parts(self, job: ChoiceJob, head: Scoring) -> None:
-        for index, choice in enumerate(job.choices):
-            if len(choice) > 1:
-                chain = head.chain.copy()
-                chain.extend(choice[:-1])
-                job.parts[index] = self._scoring(job, chain, job.rest(index))
-        for part in job.parts.values():
-            self._enqueue(part)
-
-    # Endings
-
-    def failed(self, request: Request, cause: EspalierError) -> None:
-        """A request of one Choose takes the others with it."""
-        for other in list(self._open.get(request.id, ())):
-            self._engine.release(other)
-        self._engine.refuse(request.id, cause)
-
-    def _end(self, requests: Iterable[Request], cause: EspalierError) -> None:
-        for request in list(requests):
-            self._engine.fail(request, cause)
+    # Endings and numbers
 
     def _abort(self, command: Abort) -> None:
-        group = list(self._open.get(command.request, ()))
-        for request in group:
-            self._engine.release(request)
-        if group:
-            self._engine.aborted(group[0])
+        self._requests.abort(command.request)
 
     def _stats(self, command: AskStats) -> None:
-        engine, pool, counters = self._engine, self._engine.memory.pool, self._engine.counters
-        engine.emit(Stats(
+        requests, pool, counters = self._requests, self._requests.memory.pool, self._requests.counters
+        requests.emit(Stats(
             command.request, pages_free=pool.free, pages_cached=pool.cached, pages_held=pool.held,
-            pages_total=pool.total, running=engine.scheduler.running, waiting=engine.scheduler.waiting,
+            pages_total=pool.total, running=requests.scheduler.running, waiting=requests.scheduler.waiting,
             steps=counters.steps, tokens_in=counters.tokens_in, tokens_cached=counters.tokens_cached,
             tokens_computed=counters.tokens_computed, tokens_out=counters.tokens_out,
             tokens_forced=counters.tokens_forced, host_s=counters.host_s, model_s=counters.model_s,

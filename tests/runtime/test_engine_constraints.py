@@ -33,7 +33,7 @@ def test_choices_leave_no_pin_behind() -> None:
     bench = bench_with_leases(1)
     bench.send(Choose(1, 1, PROMPT, ((2, 3, 4, 5, 6), (5, 6, 7))))
     bench.run()
-    lease = bench.engine.reception._leases.get(1)
+    lease = bench.engine.requests.leases.get(1)
     assert lease is not None
     assert lease.pin is not None
     assert lease.pin.depth == len(PROMPT)
