@@ -168,7 +168,7 @@ class _Texts:
         if isinstance(value, str):
             return self._string(source, value)
         if not isinstance(value, list | dict):
-            return self._net.text(source, _scalar(value).encode())
+            return self._net.text(source, scalar_text(value).encode())
         net, layout, inside = self._net, self._canonical.layout(depth), self._canonical.deeper(depth)
         opening, closing = (b"[", b"]") if isinstance(value, list) else (b"{", b"}")
         state, lead = net.text(source, opening), layout.inside
@@ -242,7 +242,7 @@ class _Texts:
 
 def scalars(plan: ValuePlan, meter: Meter) -> Dfa | None:
     """The numbers and words of a plan in their one spelling, as bytes; None when there are none."""
-    words = [_scalar(value) for value in (*plan.words, *plan.values) if not isinstance(value, str | list | dict)]
+    words = [scalar_text(value) for value in (*plan.words, *plan.values) if not isinstance(value, str | list | dict)]
     parts = [intersect([numbers.limited(meter), _one_spelling()], meter) for numbers in plan.numbers]
     if words:
         parts.append(literals([word.encode() for word in words], meter))
@@ -250,7 +250,7 @@ def scalars(plan: ValuePlan, meter: Meter) -> Dfa | None:
     return None if found.empty else found
 
 
-def _scalar(value: JsonValue) -> str:
+def scalar_text(value: JsonValue) -> str:
     if isinstance(value, int | Decimal) and not isinstance(value, bool):
         return _digits(value)
     return spell(value, "compact")

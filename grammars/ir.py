@@ -98,13 +98,15 @@ class Names(msgspec.Struct, frozen=True, array_like=True):
 class Unlike(msgspec.Struct, frozen=True, tag="unlike"):
     """Items of a list that differ as values, whatever their texts. Every call of the rule reads one item; where it
     returns, the value of the text that it read joins the set of those written, and one that is there already blocks the
-    return. least: how many there must be (the states count them). decoded: as in Order.
+    return. least: how many there must be (the states count them). decoded: as in Order. few: rules of items, each with
+    how many values suffice for one more to be left where such an item must come; of the others so many as `least`.
     alike: two must be equal. What returns by AGAIN or COPY has a value of the set, as text by COPY, and what returns by
     ANYWAY any: the set is empty behind both. Where nothing but COPY leads on, all calls are of one rule.
     """
 
     least: int = 0
     decoded: bool = False
+    few: tuple[tuple[int, int], ...] = ()
     alike: bool = False
 
 

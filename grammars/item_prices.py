@@ -33,13 +33,13 @@ def item_prices(tables: Tables, layout: Layout, vocabulary: Vocabulary) -> Any:
     for rule in np.flatnonzero(layout.flat.kinds == UNLIKE).tolist():
         register = layout.rules[rule].register
         if isinstance(register, Unlike) and register.least > 1:
-            prices[rule] = _price(tables, layout, vocabulary, rule, register.least)
+            prices[rule] = _price(tables, layout, vocabulary, rule, register)
     # What is inside an item may have to pay such prices too.
     return np.where(prices > 0, prices.sum(), 0).astype(np.int32)
 
 
-def _price(tables: Tables, layout: Layout, vocabulary: Vocabulary, rule: int, least: int) -> int:
-    where, worst = layout.rules[rule].pointer, 0
+def _price(tables: Tables, layout: Layout, vocabulary: Vocabulary, rule: int, register: Unlike) -> int:
+    where, worst, least, few = layout.rules[rule].pointer, 0, register.least, dict(register.few)
     if least > _MOST:
         raise ConstraintTooLarge(f"a list must have {least} items that differ by value; the limit is {_MOST}",
                                  keyword="minItems", where=where, fix="Use a smaller bound.")
@@ -49,11 +49,11 @@ def _price(tables: Tables, layout: Layout, vocabulary: Vocabulary, rule: int, le
         cheapest = int(tables.distance[tables.states[start, BASE]])
         if cheapest >= FAR:
             continue
-        mark, after = space.arena.mark(), layout.offsets[rule] + back
-        found = space.retried(mark, lambda space=space, start=start, after=after: int(  # type: ignore[misc]
-            dearest(space.address, start, after, least)))
+        mark, after, many = space.arena.mark(), layout.offsets[rule] + back, few.get(callee, least)
+        found = space.retried(mark, lambda space=space, start=start, after=after, many=many: int(  # type: ignore[misc]
+            dearest(space.address, start, after, many)))
         if found >= FAR:
-            raise ConstraintTooLarge(f"{least} items that differ by value were not found", keyword="uniqueItems",
+            raise ConstraintTooLarge(f"{many} items that differ by value were not found", keyword="uniqueItems",
                                      where=where, fix="Use a smaller minItems.")
         worst = max(worst, found - cheapest)
     return worst

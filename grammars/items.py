@@ -27,6 +27,7 @@ class ItemCounter:
                  item: Callable[[int], Places], negated: Callable[[str], str],
                  plan: Callable[[Places], ValuePlan]) -> None:
         self._demands = demands
+        self._prefix = prefix
         self._least = least
         self._most = most
         self._item = item
@@ -53,7 +54,14 @@ class ItemCounter:
                                              fix="Use smaller bounds.")
                 out.append((plan, number))
             arcs.append(out)
-        return ItemMachine(arcs, frozenset(i for i, state in enumerate(order) if self._final(state)))
+        finals = frozenset(i for i, state in enumerate(order) if self._final(state))
+        return ItemMachine(arcs, finals, self._asked())
+
+    def _asked(self) -> list[tuple[ValuePlan, int]]:
+        if self._prefix:
+            return []
+        return [(self._plan(tuple(dict.fromkeys((*self._item(0), demand.place)))), demand.least)
+                for demand in self._demands if not demand.start and demand.least]
 
     def _final(self, state: _State) -> bool:
         index, counts = state

@@ -43,7 +43,12 @@ class ListEmitter:
             return AlikeItems(self._emitter, self._builder, self._plan, self._depth).rule()
         if self._plan.unlike:
             machine = self._plan.machine or self._by_place()
-            return self._counted(machine, Unlike(machine.least() or 0, self._emitter.writing.spelling == "any"))
+            least, enough = machine.least() or 0, dict[int, int]()
+            for value in dict.fromkeys(value for arcs in machine.arcs for value, _ in arcs if value.possible):
+                rule = self._emitter.value(value, self._depth + 1)
+                enough[rule] = max(enough.get(rule, 1), self._plan.enough.get(id(value), least))
+            few = tuple((rule, many) for rule, many in enough.items() if many < least)
+            return self._counted(machine, Unlike(least, self._emitter.writing.spelling == "any", few))
         if self._plan.machine is not None:
             return self._counted(self._plan.machine)
         if self._plan.different is not None:

@@ -39,10 +39,11 @@ class ValuePlan:
 @dataclass(slots=True, eq=False)
 class ItemMachine:
     """arcs[s]: the values that may stand next in state s, and the state after each. State 0 is before the first item;
-    a list may end in one of `finals`. Arcs may compete."""
+    a list may end in one of `finals`. Arcs may compete. asked: values of which a list has so many at least."""
 
     arcs: list[list[tuple[ValuePlan, int]]]
     finals: frozenset[int]
+    asked: list[tuple[ValuePlan, int]] = field(default_factory=list)
 
     def ends(self) -> bool:
         """Some list is possible, given which values are."""
@@ -87,7 +88,8 @@ class ListPlan:
     """prefix: the first items; rest: the others. most None: without end. unique: the pointer of uniqueItems.
     different: with unique, when the texts of items are compared. machine: where position alone does not say what may
     stand next; then it says everything. unlike: with unique, when the values of items are compared, whatever their
-    texts. alike: the pointer of uniqueItems, where some two items must be equal and their values are compared."""
+    texts. alike: the pointer of uniqueItems, where some two items must be equal and their values are compared.
+    enough: with unlike, by id of a value's plan, how many values suffice where that is less than least."""
 
     pointer: str
     prefix: list[ValuePlan]
@@ -99,6 +101,7 @@ class ListPlan:
     machine: ItemMachine | None = None
     unlike: bool = False
     alike: str | None = None
+    enough: dict[int, int] = field(default_factory=dict)
     possible: bool = False
 
     def settled(self) -> bool:
@@ -190,7 +193,7 @@ def find_possible(plans: list[ValuePlan]) -> None:
     """Least fixpoint of `possible`, by a work list over who mentions whom."""
     owners: dict[int, list[ValuePlan]] = {}
     for plan in plans:
-        for inner in _mentioned(plan):
+        for inner in mentioned(plan):
             owners.setdefault(id(inner), []).append(plan)
     queue = [plan for plan in plans if _possible(plan)]
     for plan in queue:
@@ -207,8 +210,9 @@ def find_possible(plans: list[ValuePlan]) -> None:
             thing.possible = thing.settled()
 
 
-def _mentioned(plan: ValuePlan) -> list[ValuePlan]:
-    inner = [value for one in plan.lists for value in (*one.prefix, one.rest)]
+def mentioned(plan: ValuePlan) -> list[ValuePlan]:
+    """The plans of what may be inside a value."""
+    inner = [value for one in plan.lists if one.machine is None for value in (*one.prefix, one.rest)]
     inner += [value for one in plan.lists if one.machine for arcs in one.machine.arcs for value, _ in arcs]
     for thing in plan.objects:
         inner.extend(member.value for member in thing.members)
@@ -258,29 +262,38 @@ def unsatisfiable(root: ValuePlan) -> Unsatisfiable:
     return Unsatisfiable(why, keyword="schema", where=where, fix="Loosen the keywords that exclude each other.")
 
 
-def endless(plan: ValuePlan, around: frozenset[int] = frozenset()) -> bool:
-    """Whether a plan certainly has endlessly many values. Which values are possible must be known."""
-    if id(plan) in around or not plan.possible:
+def endless(plan: ValuePlan, around: frozenset[int] = frozenset(), closed: frozenset[int] = frozenset()) -> bool:
+    """Whether a plan certainly has endlessly many values. Which values are possible must be known. around: plans whose
+    values may have any of this one inside; closed: those that may not."""
+    if not plan.possible or id(plan) in closed:
         return False
+    if id(plan) in around:
+        return True  # none is the greatest
     around |= {id(plan)}
     if any(text.maximum is None and longest(text.body.dfa) is None for text in plan.strings):
         return True
-    return any(_endless_list(one, around) for one in plan.lists if one.possible) or any(
-        _endless_object(thing, around) for thing in plan.objects if thing.possible)
+    return any(_endless_list(one, around, closed) for one in plan.lists if one.possible) or any(
+        _endless_object(thing, around, closed) for thing in plan.objects if thing.possible)
 
 
-def _endless_list(plan: ListPlan, around: frozenset[int]) -> bool:
+def _endless_list(plan: ListPlan, around: frozenset[int], closed: frozenset[int]) -> bool:
     if plan.machine is not None:
         return False
     if plan.most is None and plan.rest.possible and not plan.unique:
         return True
+    if plan.unique:  # an item inside itself may be one that is there already
+        around, closed = frozenset(), closed | around
     places = [*plan.prefix, *([plan.rest] if plan.most is None or plan.most > len(plan.prefix) else [])]
-    return any(endless(value, around) for value in places[:plan.most])
+    return any(endless(value, around, closed) for value in places[:plan.most])
 
 
-def _endless_object(plan: ObjectPlan, around: frozenset[int]) -> bool:
-    if plan.most is not None or plan.demands:
+def _endless_object(plan: ObjectPlan, around: frozenset[int], closed: frozenset[int]) -> bool:
+    if plan.demands:
         return False
-    if plan.free is not None and longest(plan.free) is None and all(value.possible for value in plan.free_values):
-        return True
-    return any(endless(member.value, around) for member in plan.members)
+    full = plan.most is not None and sum(member.required for member in plan.members) >= plan.most
+    if plan.free is not None and not full:
+        if longest(plan.free) is None and all(value.possible for value in plan.free_values):
+            return True
+        if any(endless(value, around, closed) for value in plan.free_values):
+            return True
+    return any(endless(member.value, around, closed) for member in plan.members if member.required or not full)

@@ -23,7 +23,7 @@ from .numbers import number_text
 from .plan import ListPlan, Member, ObjectPlan, ValuePlan, Witnesses, find_possible, unsatisfiable
 from .shape import Places, Shape, SomeProperty
 from .strings import ANY_CHARACTERS, StringText, free_text, shaped_text, without
-from .unique import check_enough, have_equal_items, keep_apart
+from .unique import check_enough, has_fewer, have_equal_items, keep_apart
 from .unordered import one_demand_each
 from .utf8 import json_string, json_string_freely
 
@@ -75,7 +75,7 @@ class Planner:
         self._compare_items()
         plans = [plan for _, plan in self._queue]
         find_possible(plans)
-        while self._restrict_keys():
+        while self._restrict_keys() or self._cut_lists():
             for plan in plans:
                 plan.possible = False
             find_possible(plans)
@@ -96,6 +96,11 @@ class Planner:
                 self._finite_keys(plan)
                 found = True
         return found
+
+    def _cut_lists(self) -> bool:
+        """Cuts lists that must have more different items than there are values; whether there were any."""
+        cut = [one for one in self._unique if one.unlike and one.possible and has_fewer(one, self._canonical())]
+        return bool(cut)
 
     def _compare_items(self) -> None:
         """Lists whose items differ, those inside others first: what these may be depends on them."""

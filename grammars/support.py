@@ -37,8 +37,8 @@ ENFORCED = (
     Support(("contains", "minContains", "maxContains"), "assertion"),
     Support(("uniqueItems",), "assertion",
             "items are compared by value, whatever their order of keys, spelling and blanks; refused by name where the "
-            "list must have several and it is not told that each place has as many values (`prefixItems`, `contains`, "
-            "recursive items)"),
+            "items before a place that the list must have (`prefixItems`, `contains`) may use its values up, and where "
+            "200,000 steps do not tell whether recursive items have so many"),
     Support(("unevaluatedItems", "unevaluatedProperties"), "evaluated",
             "refused by name beside a union of more than 6 branches that evaluate something"),
     Support(("allOf", "anyOf"), "branch"),

@@ -16,7 +16,7 @@ from .constraint import Content, Tags
 from .delimiters import FIRST_SPECIAL, Search, Symbols, search, symbols
 from .dfa import Dfa
 from .errors import ConstraintError, InvalidConstraint
-from .ir import Call, Counter, Grammar, Order, Rule, pack_edges, special, unpack_edges
+from .ir import Call, Counter, Grammar, Order, Rule, Unlike, pack_edges, special, unpack_edges
 from .limits import Meter
 from .utf8 import plain
 
@@ -261,7 +261,10 @@ def _branch(builder: RuleBuilder, start: int, texts: Sequence[tuple[bytes, int |
 def _moved(rule: Rule, offset: int, place: str) -> Rule:
     """The rule with its calls `offset` rules further on, its pointer inside of `place`."""
     calls = tuple(Call(call.source, call.rule + offset, call.target, call.action) for call in rule.calls)
-    return structs.replace(rule, pointer=place + rule.pointer, calls=calls)
+    register = rule.register
+    if isinstance(register, Unlike):
+        register = structs.replace(register, few=tuple((number + offset, many) for number, many in register.few))
+    return structs.replace(rule, pointer=place + rule.pointer, calls=calls, register=register)
 
 
 def _without_empty(rule: Rule) -> tuple[Rule, bool]:

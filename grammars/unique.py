@@ -7,11 +7,13 @@ that canonical.py finds for them, or refused.
 
 from __future__ import annotations
 
+from decimal import Decimal
 from functools import partial
 
 from .canonical import Canonical, ManyTexts, scalars
 from .constraint import Writing
 from .dfa import Dfa, longest
+from .distinct import DistinctValues
 from .json_text import JsonValue, identity
 from .keys import words_of
 from .keywords import refuse
@@ -45,7 +47,8 @@ def keep_apart(plan: ListPlan, canonical: Canonical, writing: Writing) -> None:
     except ManyTexts:
         _by_value(plan, canonical)
     else:
-        _different(plan, places)
+        if not _different(plan, places):
+            _by_value(plan, canonical)
 
 
 def _by_value(plan: ListPlan, canonical: Canonical) -> None:
@@ -68,20 +71,61 @@ def _number(plan: ValuePlan, canonical: Canonical) -> int | None:
     return _MANY + 1 if found[1] is None else found[1]
 
 
+def has_fewer(plan: ListPlan, canonical: Canonical) -> bool:
+    """Where items are compared by value, and they have fewer values than there must be items: cuts the length to these,
+    and says so. Which values are possible must be known."""
+    if plan.machine is not None:
+        lacking = any(_fewer(value, count, canonical) for value, count in plan.machine.asked if count > 1)
+        if lacking:
+            plan.machine = ItemMachine([[]], frozenset())
+        return lacking
+    if plan.prefix or plan.least < 2 or not _fewer(plan.rest, plan.least, canonical):
+        return False
+    plan.most = plan.least - 1 if plan.most is None else min(plan.most, plan.least - 1)
+    return True
+
+
+def _fewer(value: ValuePlan, many: int, canonical: Canonical) -> bool:
+    count = _at_most(value, many, canonical)
+    return count is not None and count < many
+
+
+def _at_most(value: ValuePlan, many: int, canonical: Canonical) -> int | None:
+    """How many values there are, as far as up to `many`; None when that is not told."""
+    if many < 1 or endless(value):
+        return many
+    count = _number(value, canonical.plainly())
+    return DistinctValues(canonical.plainly(), many).count(value) if count is None else min(count, many)
+
+
 def check_enough(plan: ListPlan, canonical: Canonical) -> None:
     """Where items are compared by value: there must always be another. Raises UnsupportedKeyword where that is not told
     for the values that a place has. Which values are possible must be known."""
-    places, least = [*plan.prefix, plan.rest], plan.least
     if plan.machine is not None:
-        places, least = [value for arcs in plan.machine.arcs for value, _ in arcs], plan.machine.least() or 0
-    for value in dict.fromkeys(places) if least > 1 else ():
-        if not value.possible or endless(value):
-            continue
-        count = _number(value, canonical.plainly())
-        if count is None or count < least:
+        least = plan.machine.least() or 0
+        places = [(value, least) for value in dict.fromkeys(value for arcs in plan.machine.arcs for value, _ in arcs)]
+    else:
+        places = [(value, _competing(plan, index)) for index, value in enumerate(plan.prefix)]
+        places.append((plan.rest, plan.least))
+    for value, enough in places:
+        plan.enough[id(value)] = max(enough, plan.enough.get(id(value), 0))
+        if value.possible and enough > 1 and _at_most(value, enough, canonical) != enough:
             raise refuse("uniqueItems", plan.unique or plan.pointer,
-                         "is enforced beside prefixItems, contains and minItems only where each place has as many "
-                         "values as the list must have items")
+                         "is enforced beside prefixItems, contains and minItems only where each place has more values "
+                         "than the items before it may have")
+
+
+def _competing(plan: ListPlan, index: int) -> int:
+    """How many items up to this one, one of the first places, may have a value that it may have."""
+    mine = _kinds(plan.prefix[index])
+    return min(plan.least, 1 + sum(not mine.isdisjoint(_kinds(other)) for other in plan.prefix[:index]))
+
+
+def _kinds(plan: ValuePlan) -> set[str]:
+    words = {type(value).__name__ for value in (*plan.values, *plan.words)} - {"int", "Decimal"}
+    numbers = plan.numbers or any(isinstance(value, int | Decimal) for value in plan.values)
+    return words | {name for name, some in (("number", numbers), ("str", plan.strings), ("list", plan.lists),
+                                            ("dict", plan.objects)) if some}
 
 
 def _values(plan: ValuePlan) -> list[JsonValue] | None:
@@ -107,26 +151,25 @@ def _comparable(value: ValuePlan, canonical: Canonical) -> _Place | None:
     return Comparable(text, others, deeper), None if None in each else sum(count or 0 for count in each)
 
 
-def _different(plan: ListPlan, places: list[_Place | None]) -> None:
-    """Lets the register compare the texts of items."""
+def _different(plan: ListPlan, places: list[_Place | None]) -> bool:
+    """Lets the register compare the texts of items. False where that might run out of them at some place."""
     if None in places:
         most = places.index(None)
         places, plan.most = places[:most], most if plan.most is None else min(plan.most, most)
     found = [place for place in places if place is not None]
     if not found:
         plan.unique = None
-        return
+        return True
     counts = [count for _, count in found]
-    pointer = plan.unique or plan.pointer
     if len(found) > 1 and any(count is not None and count < plan.least for count in counts):
-        raise refuse("uniqueItems", pointer, "is enforced beside prefixItems only where each place has as many values "
-                                             "as the list must have items")
+        return False
     plan.different = Different(tuple(place for place, _ in found), counts[0] if len(found) == 1 else None)
     if None not in counts:
         most = len(found) - 1 + (counts[-1] or 0)
         plan.most = most if plan.most is None else min(plan.most, most)
     elif plan.least > _MANY:
-        raise refuse("uniqueItems", pointer, f"is not enforced beside minItems above {_MANY}")
+        raise refuse("uniqueItems", plan.unique or plan.pointer, f"is not enforced beside minItems above {_MANY}")
+    return True
 
 
 def _count(dfa: Dfa) -> int | None:

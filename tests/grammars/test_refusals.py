@@ -21,7 +21,7 @@ from .naive import Naive
 
 UNSUPPORTED = [
     ('{"properties":{"a":{"type":"array","items":{"type":"integer"},"uniqueItems":true,"contains":{"const":1},'
-     '"minContains":2}}}', "uniqueItems", "#/properties/a/uniqueItems"),
+     '"minItems":2}}}', "uniqueItems", "#/properties/a/uniqueItems"),
     ('{"not":{"anyOf":[true,{"properties":{"a":true}}],"unevaluatedProperties":false}}', "unevaluatedProperties",
      "#/not/unevaluatedProperties"),
     (json.dumps({"unevaluatedProperties": False, "anyOf": [{"properties": {c: True}} for c in "abcdefg"]}),

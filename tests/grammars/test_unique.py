@@ -26,6 +26,7 @@ from .samplers import WAYS, answer, check_masks
 PATIENT = Limits(seconds=120.0)
 UNIQUE = {"type": "array", "uniqueItems": True}
 INTEGER = {"type": "integer"}
+STRING = {"type": "string"}
 DIGIT = {"type": "integer", "minimum": 0, "maximum": 3}
 TABLE: list[tuple[Any, list[str], list[str]]] = [
     (INTEGER, ["[]", "[1]", "[1,2]", "[10,1,100]", "[-1,1]"], ["[1,1]", "[0,1,0]", "[10,1,10]"]),
@@ -96,14 +97,49 @@ def test_lists_and_objects_are_compared_by_value(
 TREE = {**CLOSED, "properties": {"below": {"$ref": "#/items"}}}
 
 
-@pytest.mark.parametrize(("schema", "why"), [
-    ({"items": TREE, "minItems": 3}, "as many values"),
-    ({"prefixItems": [POINT, {"const": 1}], "items": TREE, "minItems": 3}, "as many values"),
-    ({"items": {"type": "integer"}, "contains": {"const": 5}, "minContains": 2}, "as many values"),
+@pytest.mark.parametrize("schema", [
+    {"prefixItems": [STRING, {"const": "a"}], "minItems": 2},
+    {"prefixItems": [{"type": "boolean"}, {"const": True}], "items": TREE, "minItems": 4},
+    {"items": {"type": "integer"}, "contains": {"const": 5}, "minItems": 2},
 ])
-def test_lists_that_could_run_out_of_values_are_refused(schema: Any, why: str) -> None:
-    with pytest.raises(UnsupportedKeyword, match=why):
+def test_lists_that_could_run_out_of_values_are_refused(schema: Any) -> None:
+    with pytest.raises(UnsupportedKeyword, match="more values than the items before"):
         compile_constraint(JsonSchema(json.dumps({**UNIQUE, **schema})), PATIENT)
+
+
+PAIR = {"type": "array", "items": {"type": "boolean"}, "uniqueItems": True}
+SMALL_OBJECT = {"type": "object", "maxProperties": 1, "additionalProperties": {"const": 0}}
+
+
+@pytest.mark.parametrize("schema", [
+    {"items": TREE, "minItems": 300}, {"items": SMALL_OBJECT, "minItems": 9}, {"items": PAIR, "minItems": 5},
+    {"items": {"type": "array", "items": {"$ref": "#/items"}, "maxItems": 1}, "minItems": 40},
+    {"items": {**PAIR, "contains": {"const": True}}, "minItems": 3},
+    {"items": {"type": "array", "items": {"$ref": "#/items"}, "maxItems": 2, "uniqueItems": True}, "minItems": 30},
+    {"prefixItems": [POINT, {"const": 1}], "items": TREE, "minItems": 3},
+    {"prefixItems": [INTEGER, {"type": "boolean"}, {"const": "a"}], "items": INTEGER, "minItems": 9},
+])
+def test_places_with_enough_values_are_told(schema: Any) -> None:
+    assert compile_constraint(JsonSchema(json.dumps({**UNIQUE, **schema})), PATIENT)
+
+
+@pytest.mark.parametrize("schema", [
+    {"items": PAIR, "minItems": 6}, {"items": {**PAIR, "contains": {"const": True}}, "minItems": 4},
+    {"items": {"type": "object", "maxProperties": 0}, "minItems": 2},
+    {"items": {"type": "object", "patternProperties": {"^[ab]$": {"type": "boolean"}}, "additionalProperties": False},
+     "minItems": 10},
+    {"items": INTEGER, "contains": {"const": 5}, "minContains": 2},
+])
+@pytest.mark.parametrize("order", ["schema", "any"])
+def test_places_with_too_few_values_are_unsatisfiable(schema: Any, order: Any) -> None:
+    schema = {**UNIQUE, **schema}
+    with pytest.raises(Unsatisfiable):
+        compile_constraint(JsonSchema(json.dumps(schema), order=order), PATIENT)
+    inside = {**CLOSED, "properties": {"a": schema, "b": INTEGER}}
+    naive = Naive(compile_constraint(JsonSchema(json.dumps(inside).replace("#/items", "#/properties/a/items"),
+                                                order=order), PATIENT))
+    assert naive.accepts('{"b":1}')
+    assert not naive.accepts('{"a":[')
 
 
 def test_strings_are_compared_decoded_beside_numbers() -> None:
