@@ -6,6 +6,7 @@ from collections import OrderedDict
 from collections.abc import Sequence
 
 from .plan import Row
+from .radix_node import common_prefix
 
 Change = tuple[int, int, int]  # table, index in it, page
 
@@ -32,7 +33,7 @@ class BlockTables:
                 owner = self._strangers
             slot, had = self._tables.get(owner) or (self._take(), ())
             if had != row.pages:
-                kept = len(had) if had == row.pages[:len(had)] else _agreeing(had, row.pages)
+                kept = len(had) if had == row.pages[:len(had)] else common_prefix(had, row.pages)
                 grown = grown and 0 < len(had) == kept
                 changes += [(slot, index, page) for index, page in enumerate(row.pages[kept:], kept)]
             self._tables[owner] = slot, row.pages
@@ -50,12 +51,3 @@ class BlockTables:
             _, (slot, _) = self._tables.popitem(last=False)
             return slot
         return self._free.pop()
-
-
-def _agreeing(had: Sequence[int], now: Sequence[int]) -> int:
-    count = 0
-    for one, other in zip(had, now, strict=False):
-        if one != other:
-            break
-        count += 1
-    return count

@@ -5,7 +5,9 @@ from __future__ import annotations
 import difflib
 from collections.abc import Mapping
 from types import MappingProxyType
+from typing import TypeVar
 
+from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails
 
 from ..errors import InvalidParameter
@@ -20,12 +22,24 @@ REPLACED = MappingProxyType({
 })
 
 
+Asked = TypeVar("Asked", bound=BaseModel)
+
+
 class Complaints:
     def __init__(self, fields: Mapping[str, tuple[str, ...]], *, top: tuple[str, ...]) -> None:
         """fields: the known fields of the object (or the objects of the list) that stands under a name; top: those of
         the body."""
         self._fields = fields
         self._top = top
+
+    def read(self, form: type[Asked], body: Json) -> Asked:
+        """Raises InvalidParameter (or UnknownField, MissingField) whose `where` is the path in the body."""
+        if not isinstance(body, dict):
+            raise InvalidParameter("the body must be a JSON object")
+        try:
+            return form.model_validate(body)
+        except ValidationError as cause:
+            raise self.of(cause.errors(include_url=False)[0], body) from None
 
     def of(self, error: ErrorDetails, body: dict[str, Json]) -> InvalidParameter:
         loc = error["loc"]

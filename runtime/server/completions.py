@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Annotated, Literal
 
-from pydantic import Field, ValidationError
+from pydantic import Field
 
 from ...grammars.errors import MissingByte
 from ..branch import BranchId, Text, TokenIds
@@ -98,9 +98,7 @@ class CompletionJob:
         return Completion(fresh_completion_id(), int(time.time()), model, tuple(told), usage)
 
     def events(self, choices: Choices) -> CompletionChunks:
-        options = self._form.stream_options
-        usage = bool(options and options.include_usage)
-        return CompletionChunks(self._form.model, list(self._texts(choices)), usage=usage)
+        return CompletionChunks(self._form, self._texts(choices))
 
     def _texts(self, choices: Choices) -> list[CompletionText]:
         """One a choice."""
@@ -116,12 +114,7 @@ class CompletionJob:
 
 def parse_completion(body: Json) -> CompletionRequest:
     """Raises InvalidParameter (or UnknownField, MissingField) whose `where` is the path in the body."""
-    if not isinstance(body, dict):
-        raise InvalidParameter("the body must be a JSON object")
-    try:
-        form = CompletionRequest.model_validate(body)
-    except ValidationError as cause:
-        raise COMPLAINTS.of(cause.errors(include_url=False)[0], body) from None
+    form = COMPLAINTS.read(CompletionRequest, body)
     form.check_stream()
     form.check_least(DEFAULT_TOKENS if form.max_tokens is None else form.max_tokens)
     wanted = form.response_format

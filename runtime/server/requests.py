@@ -10,7 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Annotated, Literal
 
-from pydantic import FailFast, Field, ValidationError
+from pydantic import FailFast, Field
 
 from ..conversation import Message
 from ..errors import InvalidParameter
@@ -96,12 +96,7 @@ COMPLAINTS = Complaints(
 
 def parse_chat(body: Json) -> Chat:
     """Raises InvalidParameter (or UnknownField, MissingField) whose `where` is the path in the body."""
-    if not isinstance(body, dict):
-        raise InvalidParameter("the body must be a JSON object")
-    try:
-        form = ChatRequest.model_validate(body)
-    except ValidationError as cause:
-        raise COMPLAINTS.of(cause.errors(include_url=False)[0], body) from None
+    form = COMPLAINTS.read(ChatRequest, body)
     chat = Chat(form, conversation(form.messages), Offer(form.tools, form.tool_choice, form.parallel_tool_calls))
     _check_together(chat)
     return chat
