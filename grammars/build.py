@@ -35,11 +35,15 @@ class RuleBuilder:
 
     def text(self, source: int, text: bytes, target: int | None = None, action: int = NOTHING) -> int:
         """A chain that reads `text`; the action is on its first byte. Returns where it ends."""
-        for index, byte in enumerate(text):
-            last = index == len(text) - 1
-            follower = target if last and target is not None else self.state()
-            self.edge(source, byte, byte, follower, action if index == 0 else NOTHING)
-            source = follower
+        more = len(text) if target is None or not text else len(text) - 1
+        self._meter.states(more, self._pointer)
+        places = [*range(self._states, self._states + more)]
+        self._states += more
+        if len(places) < len(text) and target is not None:
+            places.append(target)
+        for byte, follower in zip(text, places, strict=True):
+            self._edges.append((source, byte, byte, follower, action))
+            source, action = follower, NOTHING
         return source
 
     def blanks(self, state: int, spacing: Spacing) -> int:

@@ -37,6 +37,7 @@ class Emitter:
         self._rules: list[Rule | None] = []
         self._numbers: dict[tuple[object, ...], int] = {}
         self._queue: list[tuple[int, Callable[[], Rule]]] = []
+        self._values: dict[tuple[int, int], int] = {}
         self._keep: list[object] = []  # plans are known by id, so they must stay
         self._freely: dict[int, ValuePlan] = {}
 
@@ -84,8 +85,14 @@ class Emitter:
     def value(self, plan: ValuePlan, depth: int) -> int:
         """The rule of a possible plan."""
         depth = self._level(depth, plan.pointer)
-        if plan.values and (plan.freely or not self.writing.strict):
+        number = self._values.get((id(plan), depth))
+        if number is None:
             self._keep.append(plan)
+            number = self._values[id(plan), depth] = self._value(plan, depth)
+        return number
+
+    def _value(self, plan: ValuePlan, depth: int) -> int:
+        if plan.values and (plan.freely or not self.writing.strict):
             if id(plan) not in self._freely:
                 self._freely[id(plan)] = written_freely(plan, self.writing, self.meter)
             plan = self._freely[id(plan)]

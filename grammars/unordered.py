@@ -34,6 +34,7 @@ class UnorderedEmitter:
         self._builder = RuleBuilder(f"object at {plan.pointer}", plan.pointer, emitter.meter)
         self._members = [member for member in plan.members if member.value.possible]
         self._after = self._blanks(self._builder.state())
+        self._behind: dict[tuple[tuple[int, int], ...], int] = {}  # states after a key, by what may follow
 
     def rule(self) -> Rule:
         builder, plan, layout = self._builder, self._plan, self._emitter.layout(self._depth)
@@ -102,13 +103,18 @@ class UnorderedEmitter:
         return self._builder.blanks(state, self._emitter.spacing)
 
     def _value(self, value: ValuePlan, witnesses: Witnesses) -> int:
-        """The state after a key. witnesses: the value where it meets the demand of the object."""
-        builder = self._builder
-        state = self._blanks(builder.state())
-        before = self._blanks(builder.text(state, self._emitter.layout(self._depth).colon.encode()))
-        for action, plan in ((WRITTEN, value), *((MEET, plan) for plan in witnesses.values() if plan.possible)):
-            builder.call(before, self._emitter.value(plan, self._depth + 1), self._after, action)
-        return state
+        """The state after a key, one for all keys whose values are alike. witnesses: the value where it meets the
+        demand of the object."""
+        emitter, below = self._emitter, self._depth + 1
+        calls = ((WRITTEN, emitter.value(value, below)),
+                 *[(MEET, emitter.value(plan, below)) for plan in witnesses.values() if plan.possible])
+        if calls not in self._behind:
+            builder = self._builder
+            state = self._behind[calls] = self._blanks(builder.state())
+            before = self._blanks(builder.text(state, emitter.layout(self._depth).colon.encode()))
+            for action, rule in calls:
+                builder.call(before, rule, self._after, action)
+        return self._behind[calls]
 
 
 @dataclass(slots=True)
