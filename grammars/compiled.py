@@ -14,7 +14,7 @@ from .distance import compile_tables
 from .effort import collector_paused
 from .errors import BudgetTooSmall, InvalidConstraint, MissingByte
 from .explain import place
-from .finished import FAR_LOOKED, FRESH, GROWS, MARKED_HERE, Finished, Mask
+from .finished import FAR_LOOKED, FRESH, GROWS, MARKED_HERE, STRUCK, UNSURE, Finished, Mask
 from .forcing import forced_tokens
 from .gaps import GAP, has_gaps
 from .ir import Grammar
@@ -125,6 +125,8 @@ class CompiledGrammar:
         mask = self._mask(explorer, configuration)
         answer = self._finished.answer
         configuration.safe = configuration.distance + answer[GROWS] + self._reserve(explorer, configuration) + 1
+        if not answer[STRUCK] and not answer[UNSURE]:
+            return mask.row
         struck, unsure = explorer.verdicts(configuration, self._finished)
         if not len(struck) and not len(unsure):
             return mask.row
@@ -143,12 +145,12 @@ class CompiledGrammar:
         """The finished mask of a configuration, its row pinned: found by what it depends on, or walked. Its room tells
         of it."""
         finished = self._finished
-        number = explorer.look(configuration, finished)
-        mask = finished.masks.get(number)
-        if mask is not None and mask.row.index >= 0 and not finished.answer[FRESH]:
-            self.table.pin(mask.row)
+        number, fresh = explorer.look(configuration, finished), finished.answer[FRESH]
+        mask = None if fresh else finished.masks.get(number)
+        if mask is not None and mask.row.index >= 0:
+            mask.row.pins += 1
             return mask
-        if not finished.answer[FRESH]:
+        if not fresh:
             number = explorer.find(configuration, finished)
         words = explorer.words
         if configuration.distance == 0:

@@ -45,6 +45,8 @@ class MaskTable:
         self._lock = threading.Lock()
         self._rows: dict[bytes, Row] = {}
         self._digest = Digest(self.words)
+        self._words: npt.NDArray[np.uint32] = np.zeros(0, np.uint32)  # added last, and the same as a row takes it
+        self._read = self._words.view(np.int32).data
         self._free: list[int] = []
         self.clock = 0  # how often a row was let go
         self.array: npt.NDArray[np.int32] = np.zeros((capacity, self.words), np.int32)
@@ -75,11 +77,17 @@ class MaskTable:
             row = self._rows.get(digest)
             if row is None:
                 row = Row(self._free_index(), digest)
-                self.array[row.index] = words.view(np.int32)
+                self.views[row.index][:] = self._read_of(words)
                 self.version[row.index] += 1
                 self._rows[digest] = row
             row.pins += 1
             return row
+
+    def _read_of(self, words: npt.NDArray[np.uint32]) -> memoryview:
+        """The words as a row takes them; those of one explorer come again and again."""
+        if words is not self._words:
+            self._words, self._read = words, words.view(np.int32).data
+        return self._read
 
     def pin(self, row: Row) -> None:
         """Keeps the row's id valid until the matching `unpin`. The row must not be evicted."""
