@@ -34,12 +34,14 @@ from .flat import (
 from .gaps import GAP
 from .held_tokens import HeldTokens
 from .ir import Grammar
-from .narrowed import narrowed
+from .keys_written import Step, Way, keys_written, with_keys
+from .narrowed import Marks, Narrowed, Text, narrowed
 from .tables import BASE, FAR, FINAL, KIND, LOW, NEXT, RULE, START, Layout, Tables
 from .vocabulary import Vocabulary
 
 _Place = tuple[int, int, int]  # state, column, node
 _WAYS = 16  # copies of rules at one place of a text; where they become more, only the nearest are kept
+_ROUNDS = 64  # of naming the keys that a text would write
 _EVERY = 1 << 30  # counts that a way home may have
 
 
@@ -52,14 +54,31 @@ class Crossed(NamedTuple):
 def crossed(grammar: Grammar, vocabulary: Vocabulary, max_states: int, max_entries: int) -> Crossed | None:
     """The grammar as copies of its rules that tokens may cross, and their tables. None when even so nothing closes.
     Raises ConstraintTooLarge past a budget, and past the limits of Layout."""
-    tokens, plain = HeldTokens(vocabulary.single, vocabulary.wide), narrowed(grammar)
-    flat = Layout(plain, max_states, max_entries, vocabulary.single).flat
-    copies = copied(plain, exits_of(flat, plain.start, tokens))
-    found = _solved(copies, vocabulary, tokens, max_states, max_entries)
-    if found is None:
-        return None
+    named: dict[int, tuple[Text, ...]] = {}
+    for _ in range(_ROUNDS):
+        copies, found, _ = _search(narrowed(grammar, named), vocabulary, max_states, max_entries)
+        if found is not None:
+            return _bound(copies, found, vocabulary, max_states, max_entries)
+        copies, found, marks = _search(narrowed(grammar, named, repeating=True), vocabulary, max_states, max_entries)
+        more = None if found is None else with_keys(named, grammar, keys_written(found.way(), copies, marks))
+        if more is None:
+            return None
+        named = more
+    return None
+
+
+def _search(plain: Narrowed, vocabulary: Vocabulary, max_states: int,
+            max_entries: int) -> tuple[Copies, Crossing | None, dict[int, Marks]]:
+    tokens = HeldTokens(vocabulary.single, vocabulary.wide)
+    flat = Layout(plain.grammar, max_states, max_entries, vocabulary.single).flat
+    copies = copied(plain.grammar, exits_of(flat, plain.grammar.start, tokens))
+    return copies, _solved(copies, vocabulary, tokens, max_states, max_entries), plain.marks
+
+
+def _bound(copies: Copies, found: Crossing, vocabulary: Vocabulary, max_states: int, max_entries: int) -> Crossed:
     if ways(copies.grammar) > _WAYS:
         copies = with_calls(copies, found.best(copies.groups))
+        tokens = HeldTokens(vocabulary.single, vocabulary.wide)
         found = _solved(copies, vocabulary, tokens, max_states, max_entries) or found
     context = Context()
     context.put(TABLES, found.tables)
@@ -69,14 +88,14 @@ def crossed(grammar: Grammar, vocabulary: Vocabulary, max_states: int, max_entri
 
 
 def _solved(copies: Copies, vocabulary: Vocabulary, tokens: HeldTokens, max_states: int,
-            max_entries: int) -> _Crossing | None:
+            max_entries: int) -> Crossing | None:
     layout = Layout(copies.grammar, max_states, max_entries, vocabulary.single)
     layout.widen(dict.fromkeys(np.flatnonzero(layout.flat.kinds == COUNTER).tolist(), _EVERY))
-    found = _Crossing(copies, layout, build_tables(layout, vocabulary.single), tokens)
+    found = Crossing(copies, layout, build_tables(layout, vocabulary.single), tokens)
     return found if found.fill() else None
 
 
-class _Crossing:
+class Crossing:
     def __init__(self, copies: Copies, layout: Layout, tables: Tables, tokens: HeldTokens) -> None:
         self.tables, self.layout, self._tokens, self._exits = tables, layout, tokens, copies.exits
         offsets, flat = layout.offsets, layout.flat
@@ -107,6 +126,31 @@ class _Crossing:
             return False
         self._write(self._costs)
         return True
+
+    def way(self) -> Way:
+        return Way(self.path, lambda state: (int(self.tables.states[state, RULE]),
+                                             state - int(self.layout.offsets[self.tables.states[state, RULE]])))
+
+    def path(self, at: int) -> list[Step]:
+        """A way with the fewest tokens from a place to where its copy ends."""
+        found = list[Step]()
+        while self._costs[at] > 0 or not self._ends(*self._order[at]):
+            cost, state = self._costs[at], self._order[at][0]
+            there = next((there for begun, there in self._over[at] if begun + self._costs[there] == cost), -1)
+            called, byte = -1, self._byte(at, there) if there >= 0 else -1
+            if there < 0:
+                called, there = next((begin, there) for begin, there, _ in self._through[at]
+                                     if self._costs[begin] + self._costs[there] == cost)
+            found.append(Step(state, self._order[there][0], byte, called))
+            at = there
+        return found
+
+    def _byte(self, at: int, there: int) -> int:
+        (state, column, node), (goal, after, last) = self._order[at], self._order[there]
+        return next(byte for low, high, target, action in self._edges[state]
+                    if target == goal and self._after(state, column, action) == after
+                    for byte in range(low, high + 1)
+                    if last in [reached for reached, _ in self._tokens.steps(node, byte, byte)])
 
     def best(self, groups: tuple[int, ...]) -> set[int]:
         """Numbers of the calls that lead on with the fewest tokens from some place, of each group."""
@@ -156,10 +200,13 @@ class _Crossing:
             return bool(column >= row[LOW])
         return bool(self._following(row)[min(column, row[LOW])] >= row[LOW])
 
+    def _ends(self, state: int, column: int, node: int) -> bool:
+        """Whether a copy ends in this place."""
+        return bool(node == self._exits[self.tables.states[state, RULE]]) and self._returns(state, column)
+
     def _solve(self) -> list[int]:
         """The fewest tokens from each place to where its copy ends."""
-        costs = [0 if node == self._exits[self.tables.states[state, RULE]] and self._returns(state, column) else FAR
-                 for state, column, node in self._order]
+        costs = [0 if self._ends(*place) else FAR for place in self._order]
         changed = True
         while changed:
             changed = False

@@ -22,12 +22,15 @@ _PLACES = 1 << 16  # states, by where in a token they are, and by where their ru
 
 class Copies(NamedTuple):
     """grammar: of the copies. exits: by rule of it, the node where it ends. landings: (rule, state) -> node. groups: by
-    call, through all rules, one number for those of copies of one rule in one place."""
+    call, through all rules, one number for those of copies of one rule in one place. origins: by rule, the one that it
+    is a copy of, and by state, of which state."""
 
     grammar: Grammar
     exits: tuple[int, ...]
     landings: dict[tuple[int, int], int]
     groups: tuple[int, ...]
+    origins: tuple[tuple[int, tuple[int, ...]], ...]
+
 
 _MANY = 256
 
@@ -108,12 +111,14 @@ class _Copier:
         self._order: list[tuple[int, int]] = []
         self._landings: dict[tuple[int, int], int] = {}
         self._groups: list[int] = []
+        self._origins: list[tuple[int, tuple[int, ...]]] = []
 
     def run(self) -> Copies:
         self._number(self._grammar.start, 0)
         rules = [self._copy(number, rule, end) for number, (rule, end) in enumerate(self._order)]  # grows while it runs
         grammar = Grammar(tuple(rules), 0, self._grammar.notes, self._grammar.specials)
-        return Copies(grammar, tuple(end for _, end in self._order), self._landings, tuple(self._groups))
+        return Copies(grammar, tuple(end for _, end in self._order), self._landings, tuple(self._groups),
+                      tuple(self._origins))
 
     def _number(self, rule: int, end: int) -> int:
         if (rule, end) not in self._numbers:
@@ -147,6 +152,7 @@ class _Copier:
                             states.append((call.target, after))
                             self._landings[number, target] = after
                     made_calls.append(Call(here, self._number(call.rule, after), target, call.action))
+        self._origins.append((index, tuple(state for state, _ in states)))
         register = Counter(0, None) if end and rule.register is None else rule.register  # returns whatever its distance
         return Rule(rule.name, rule.pointer, len(states), pack_edges(made_edges), tuple(made_calls),
                     tuple(made_finals), register)

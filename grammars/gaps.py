@@ -32,7 +32,7 @@ from .flat import (
     TARGET,
 )
 from .ir import CLOSE_KEY
-from .tables import BASE, FAR, FINAL, KIND, LISTED, LOW, NEXT, RULE, Layout, Tables
+from .tables import BASE, FAR, FINAL, HAS_FREE, KIND, LEAST, LISTED, LOW, NEXT, RULE, Layout, Tables
 
 GAP = 1 << 22  # more than the distances of any table that is allowed, without gaps
 _FRAMES = 8  # calls inside one another on the way of one token
@@ -92,12 +92,18 @@ class _Bridge:
         for state, (base, end) in enumerate(pairwise([*bases, len(tables.distance)])):
             rule = tables.rules[tables.states[state, RULE]]
             here = tables.states[state, KIND]
-            if here == MEMBERS or rule[LISTED] or kind not in (None, here):
+            if here == MEMBERS or self._several(state) or kind not in (None, here):
                 continue
             columns = rule[LOW] + 1 if here == DISTINCT else end - base
             distances = tables.distance[base: base + columns]
             found += [(state, int(column)) for column in np.flatnonzero((distances >= least) & (distances < FAR))]
         return found[::-1]
+
+    def _several(self, state: int) -> bool:
+        """Whether more than one free key, or item, may be behind a state: after the first only single bytes make
+        another (new_keys.py)."""
+        kind, rule = self._tables.states[state, KIND], self._tables.rules[self._tables.states[state, RULE]]
+        return bool(rule[HAS_FREE] if kind == MEMBERS else kind == DISTINCT and (rule[LISTED] or rule[LEAST] > 1))
 
     def _distance(self, state: int, column: int) -> int:
         return int(self._tables.distance[self._tables.states[state, BASE] + column])
@@ -163,7 +169,8 @@ class _Bridge:
         found: list[_Place] = []
         for _, callee, target, action in self._rows(self._calls, state):
             after = self._after(state, column, action, target)
-            if after >= 0 and len(frames) < _FRAMES and self._distance(target, after) < FAR:
+            if (after >= 0 and len(frames) < _FRAMES and self._distance(target, after) < FAR
+                    and not self._several(callee)):
                 found.append((callee, 0, (*frames, (target, after))))
         if frames and self._tables.states[state, FINAL] and self._distance(state, column) == 0:
             found.append((*frames[-1], frames[:-1]))

@@ -18,7 +18,7 @@ from espalier.grammars.compile import compile_constraint
 from espalier.grammars.compiled import CompiledGrammar
 from espalier.grammars.constraint import JsonSchema, Lark
 from espalier.grammars.errors import ConstraintTooLarge, MissingByte, Unsatisfiable
-from espalier.grammars.ir import Grammar, Order
+from espalier.grammars.ir import Grammar, Order, Unlike
 from espalier.grammars.vocabulary import Vocabulary
 
 from .drawn import grammars, small_vocabulary
@@ -38,6 +38,12 @@ def _list(items: object, least: int = 1, **more: object) -> dict[str, object]:
 
 
 WHOLE = {"type": "integer"}
+
+
+def _free(least: int, **more: object) -> dict[str, object]:
+    return {"type": "object", "additionalProperties": WHOLE, "minProperties": least, **more}
+
+
 NODE = {"type": "object", "properties": {"a": {"$ref": "#"}, "b": {"const": 1}}, "required": ["b"]}
 # schema, a byte that is no token, tokens that cross
 WRITTEN: list[tuple[dict[str, Any], bytes, list[bytes]]] = [
@@ -55,6 +61,11 @@ WRITTEN: list[tuple[dict[str, Any], bytes, list[bytes]]] = [
     ({"type": "object", "additionalProperties": WHOLE, "minProperties": 1, "properties": {"a": WHOLE}}, b"}", [b"5}"]),
     (_list(_object(a=_list({"type": "object"}))), b"}", [b"{}]}", b"}]}]"]),
     ({"type": "object", "properties": {"ab": WHOLE, "b": _object(c=WHOLE)}, "required": ["b"]}, b'"', [b'{"b":{"c":4']),
+    (_free(2), b"}", [b"5}"]), (_free(3), b"}:", [b"5}", b'":1']), (_list(_free(2), 2), b"}", [b"5}]", b"},{"]),
+    (_free(2, propertyNames={"pattern": "^(a|bc)$"}), b"}", [b"5}"]),
+    (_free(3, properties={"a": _list(_free(2))}), b"]}", [b"5}]", b"7}"]),
+    (_list(WHOLE, 3, uniqueItems=True), b"],", [b"8]", b"1,", b"2,", b"3,"]),
+    (_list({"type": ["string", "integer"]}, 3, uniqueItems=True), b"],", [b'"]', b'",']),
 ]
 
 
@@ -77,6 +88,13 @@ def test_a_schema_is_kept_where_tokens_close_several_rules(
         _checked(grammar, small_vocabulary(tokens, letters), Random(seed))
     with pytest.raises(MissingByte):
         bind(grammar, small_vocabulary([bytes([gone[0]]) + b"q"], letters))
+
+
+def test_lists_of_which_two_items_must_be_equal_are_refused() -> None:
+    schema = {"type": "array", "items": WHOLE, "not": {"uniqueItems": True}}
+    letters = bytes(byte for byte in JSON if byte not in b"]")
+    with pytest.raises(MissingByte):
+        bind(compile_constraint(JsonSchema(json.dumps(schema))), small_vocabulary([b"8]"], letters))
 
 
 SCALARS = st.sampled_from([WHOLE, {"const": "a"}, {"enum": ["ab", "c", 12]}, {"type": "boolean"},
@@ -107,6 +125,27 @@ def _cut(data: st.DataObject, grammar: Grammar, letters: bytes, kept: int) -> Vo
 @given(SCHEMAS, st.sampled_from(["schema", "any"]), st.data())
 def test_a_text_that_is_cut_into_tokens_is_written_by_them(schema: Any, order: Any, data: st.DataObject) -> None:
     grammar = compile_constraint(JsonSchema(json.dumps(schema), order=order))
+    note((schema, order))
+    _checked(grammar, _cut(data, grammar, JSON, 30), data.draw(st.randoms(use_true_random=False)))
+
+
+KEYS = st.sampled_from(["", "^(a|bc)$", "^[ab]{1,2}$", "^a*b$"])
+SEVERAL = st.one_of(
+    st.builds(lambda least, keys, value: _free(least, propertyNames={"pattern": keys}, additionalProperties=value),
+              st.integers(0, 3), KEYS, SCALARS),
+    st.builds(lambda items, least: _list(items, least, uniqueItems=True), SCALARS, st.integers(0, 3)))
+
+
+@settings(max_examples=60, deadline=None)
+@given(SEVERAL, st.booleans(), st.sampled_from(["schema", "any"]), st.data())
+def test_several_keys_and_items_that_are_cut_into_tokens_are_written_by_them(
+        schema: Any, inside: bool, order: Any, data: st.DataObject) -> None:
+    """Free keys of an object and items of a list, each another one, at the end or inside a list."""
+    try:
+        grammar = compile_constraint(JsonSchema(json.dumps(_list(schema) if inside else schema), order=order))
+    except Unsatisfiable:
+        return
+    assume(not any(isinstance(rule.register, Unlike) for rule in grammar.rules))
     note((schema, order))
     _checked(grammar, _cut(data, grammar, JSON, 30), data.draw(st.randoms(use_true_random=False)))
 
@@ -144,8 +183,6 @@ def _refused_only_without_texts(grammar: Grammar, vocabulary: Vocabulary, random
     try:
         _checked(grammar, vocabulary, random)
     except MissingByte:
-        if _keys_are_free(grammar):
-            return  # more than one of them is not written
         naive = Naive(grammar)
         assert not _writable(naive, vocabulary, 5, naive.start())
 
