@@ -68,7 +68,7 @@ def dearer(context, at, exact):  # type: ignore[no-untyped-def]
         keys = _i8(threads_of(context)[at, REG])
         return _second(context, state, keys, _i8(_FAR)) if exact == 1 and keys > 0 else _i8(0)
     node = _i8(threads_of(context)[at, NODE])
-    while node > 0 and nodes[node, USED] == 2:
+    while node > 0 and nodes[node, USED] & 2:
         if among_alike(context, _i8(nodes[node, RETURN])):
             return _in_item(context, at, node, exact)
         node = _i8(nodes[node, PARENT])

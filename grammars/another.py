@@ -1,11 +1,12 @@
 """Another value: how far an item of a list of unlike items is from an end that none of those written has.
 
-Most states need no look: from them more values follow than a list ever holds (ample.py). From the others, and where a
-budget is near its end, a way to an unused value is searched, byte by byte along the engine's own steps, first where the
-end is nearest, from the last choice back. The search spells values in one way (no blanks, no escape that a character
-does not need), but keys in any order. The length of its way, with U behind the item, is U: who follows it finds the
-same way again from each place, a byte shorter, so U is safe. A search that takes too long finds nothing; since one that
-begins on the way of another is shorter, no text runs into a dead end by that.
+Most places need no look: from them more values follow than a list ever holds (ample.py), or what is written of the item
+is in none of the others (rivals.py). Else a way to an unused value is searched, also where a budget is near its end,
+byte by byte along the engine's own steps, first where the end is nearest, from the last choice back. The search spells
+values in one way (no blanks, no escape that a character does not need), but keys in any order. The length of its way,
+with U behind the item, is U: who follows it finds the same way again from each place, a byte shorter, so U is safe. So
+it is where the way leads to a place that needs no look: there U is the least. A search that takes too long finds
+nothing; since one that begins on the way of another is shorter, no text runs into a dead end by that.
 """
 
 from __future__ import annotations
@@ -32,6 +33,7 @@ from .context import (
 )
 from .item_text import value_of
 from .jit import inner, shared
+from .rivals import has_rivals
 from .tables import DECODED, FAR, FINAL, KIND, RULE, SURPLUS, UNLIKE, ample, contains, returns
 from .walk import NODE, OPEN, REG, STATE, heed, step
 
@@ -54,7 +56,7 @@ def _floor(context, at):  # type: ignore[no-untyped-def]
     node, found = _i8(threads[at, NODE]), _i8(-1)
     if states[threads[at, STATE], KIND] == UNLIKE and threads[at, REG] > 0:
         found = _i8(-1 if among_alike(context, _i8(threads[at, STATE])) else 0)
-    while node > 0 and nodes[node, USED] == 2:
+    while node > 0 and nodes[node, USED] & 2:
         back = _i8(nodes[node, RETURN])
         if states[back, KIND] == UNLIKE and nodes[node, REGISTER] > 0 and not among_alike(context, back):
             found = node
@@ -206,7 +208,8 @@ def closest(context, count, limit):  # type: ignore[no-untyped-def]
         cost += dearer(context, _i8(k), _i8(limit < ANY))
         top = _floor(context, _i8(k))
         few = nodes[node, STATUS] & FEW != 0 or states[state, KIND] == UNLIKE
-        if top >= 0 and (limit < ANY or (few and not ample(context, state, register))):
+        if top >= 0 and (limit < ANY or (few and not ample(context, state, register))) and (
+                has_rivals(context, _i8(k)) == 1):
             if count + 1 >= threads.shape[0]:
                 return _i8(-1)
             for c in range(5):

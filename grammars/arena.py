@@ -30,10 +30,15 @@ from .jit import entry, inner
 # slots of `counts`; TEXT: the key that is the answer since its outermost list of unlike items began (another.py), 0
 # outside of one
 NODES, KEYS, SETS, FULL, LONGEST, TEXT = 0, 1, 2, 3, 4, 5
-PARENT, RETURN, REGISTER, DEPTH, USED, STATUS = 0, 1, 2, 3, 4, 5  # columns of `nodes`
+# columns of `nodes`; NEST: of one that a list of unlike items goes on in, how deep its brackets lie in the answer, 0:
+# not known
+PARENT, RETURN, REGISTER, DEPTH, USED, STATUS, NEST = 0, 1, 2, 3, 4, 5, 6
 # bits of STATUS: the value of an unlike item may have few ways left; the frame is in such an item, or in one of a list
 # in which two must be equal; it must be a copy of one before
 FEW, WITHIN, FIXED = 1, 2, 4
+# column of `keys` that are an answer: brackets open behind it, times four, and QUOTED inside a string, ESCAPED behind a
+# backslash there
+OPENED, QUOTED, ESCAPED = 3, 1, 2
 SPELLED = 1 << 10  # added to the bytes of the answer where they are a key, which is compared with none
 # columns of `sets`, after the parent set and the key: what closing.py remembers, and what members.py knows of the set
 STARTS, SPENT, FOUND, AMOUNT, MET, DECLARED, KIND_OF, NEXT_COST = 2, 3, 4, 5, 6, 7, 8, 9
@@ -53,8 +58,8 @@ def _hash(a, b, c):  # type: ignore[no-untyped-def]
 def intern_node(context, parent, state, register, cost, used, status):  # type: ignore[no-untyped-def]
     """The node of a frame that goes on in `state` with `register` over `parent`; 0 when the arena is full.
 
-    cost: bytes that the frame needs after the return. used: 1 when the frame, or one below, has free keys written, 2
-    when it has items that others must not equal. status: bits, see above.
+    cost: bytes that the frame needs after the return. used: bits, of frames below too: 1 when it has free keys
+    written, 2 when it has items that others must not equal. status: bits, see above.
     """
     nodes, costs, slots, counts = nodes_of(context), costs_of(context), node_slots_of(context), counts_of(context)
     mask = slots.size - 1
@@ -73,8 +78,9 @@ def intern_node(context, parent, state, register, cost, used, status):  # type: 
     nodes[node, RETURN] = state
     nodes[node, REGISTER] = register
     nodes[node, DEPTH] = nodes[parent, DEPTH] + 1
-    nodes[node, USED] = max(used, nodes[parent, USED])
+    nodes[node, USED] = used | nodes[parent, USED]
     nodes[node, STATUS] = status
+    nodes[node, NEST] = 0
     costs[node] = costs[parent] + cost
     slots[at] = node
     return _i8(node)
@@ -97,7 +103,7 @@ def find_pair(table, slots, first, second):  # type: ignore[no-untyped-def]
 def intern_pair(context, which, first, second):  # type: ignore[no-untyped-def]
     """The number of a key (parent key, byte) or of a set (parent set, key); 0 when the arena is full.
 
-    The third column of a key: its length. What is remembered of a set is -1 before.
+    The third column of a key: its length; the next: `say`. What is remembered of a set is -1 before.
     """
     counts = counts_of(context)
     if which == KEYS:
@@ -119,7 +125,7 @@ def intern_pair(context, which, first, second):  # type: ignore[no-untyped-def]
     table[k, 0] = first
     table[k, 1] = second
     if which == KEYS:
-        table[k, 2] = table[first, 2] + 1
+        table[k, 2], table[k, OPENED] = table[first, 2] + 1, 0
         if second < SPELLED:
             counts[LONGEST] = max(counts[LONGEST], _i8(table[k, 2]))
     else:
@@ -127,6 +133,28 @@ def intern_pair(context, which, first, second):  # type: ignore[no-untyped-def]
             table[k, c] = -1
     slots[at] = k
     return _i8(k)
+
+
+@inner(_i8(_i8, _i8))
+def _opened(before, byte):  # type: ignore[no-untyped-def]
+    """The column OPENED behind one more byte."""
+    inside = before & 3
+    if inside == ESCAPED:
+        return before - ESCAPED + QUOTED
+    if inside == QUOTED:
+        return before - QUOTED if byte == 0x22 else before + ESCAPED - QUOTED if byte == 0x5C else before
+    if byte == 0x22:
+        return before + QUOTED
+    return before + (4 if byte in (0x5B, 0x7B) else -4 if byte in (0x5D, 0x7D) else 0)
+
+
+@inner(_i8(CONTEXT_TYPE, _i8, _i8))
+def say(context, answer, byte):  # type: ignore[no-untyped-def]
+    """The key that is an answer with one more byte; 0 when the arena is full."""
+    pairs, key = pairs_of(context), intern_pair(context, KEYS, answer, SPELLED + byte)
+    if key > 0:
+        pairs[key, OPENED] = _opened(_i8(pairs[answer, OPENED]), byte)
+    return key
 
 
 @inner(types.void(_table, _slots, _i8, _i8, _i8))
@@ -195,7 +223,7 @@ class Arena:
         self._limit = limit
         counts = np.array([1, 2, 1, 0, 0, 0], np.int64)  # key 1 is the empty key
         self._put(_arrays(min(first, limit), counts))
-        self.arrays.pairs[1] = (0, 0, 0)
+        self.arrays.pairs[1] = 0
 
     def _put(self, arrays: Arrays) -> None:
         self.arrays = arrays
@@ -226,7 +254,7 @@ class Arena:
 
 def _arrays(size: int, counts: Any) -> Arrays:
     slots = [np.zeros(4 * size, np.int32) for _ in range(3)]
-    return Arrays(np.zeros((size, 6), np.int32), np.zeros(size, np.int64), slots[0], np.zeros((size, 3), np.int32),
+    return Arrays(np.zeros((size, 7), np.int32), np.zeros(size, np.int64), slots[0], np.zeros((size, 4), np.int32),
                   slots[1], np.zeros((size, NEXT_COST + 1), np.int32), slots[2], counts)
 
 

@@ -8,9 +8,11 @@ from typing import Any
 
 import numpy as np
 
+from .another import ANY
 from .configuration import UNFORCED, Configuration, Explorer, Limits, Plan
 from .crossing import crossed
 from .distance import compile_tables
+from .doubts import tokens_of
 from .effort import collector_paused
 from .errors import BudgetTooSmall, InvalidConstraint, MissingByte
 from .explain import place
@@ -19,9 +21,10 @@ from .forcing import forced_tokens
 from .gaps import GAP, has_gaps
 from .ir import Grammar
 from .item_prices import item_prices
+from .masking import NO_LIMIT
 from .matcher import Matcher
 from .rows import MaskTable, Row
-from .tables import DISTINCT, MEMBERS, RULE, UNLIKE, WIDEST, Layout, Tables
+from .tables import CHEAPEST, DISTINCT, MEMBERS, RULE, UNLIKE, WIDEST, Layout, Tables
 from .token_paths import regular
 from .vocabulary import Vocabulary
 
@@ -51,7 +54,10 @@ class CompiledGrammar:
             if prices is not None and prices.any():
                 self.tables = self._compile(prices)
         self._gaps = bool(vocabulary.wide) and has_gaps(self.tables)
+        # Whether two items of some list must be equal: there each allowed token is tested near the end of a budget.
+        self._alike = self._unlike and bool(self.tables.rules[:, CHEAPEST].any())
         self._unordered = MEMBERS in self._layout.flat.present
+        self._heeds_keys = self._alike or self._unordered or DISTINCT in self._layout.flat.present
         self._lock = threading.RLock()
         self._finished = Finished(self.tables, vocabulary)
         self._singles: dict[int, Row] = {}
@@ -124,19 +130,26 @@ class CompiledGrammar:
         """The grammatical row: the shared mask, less the tokens that written keys forbid. Pinned."""
         mask = self._mask(explorer, configuration)
         answer = self._finished.answer
-        configuration.safe = configuration.distance + answer[GROWS] + self._reserve(explorer, configuration) + 1
-        if not answer[STRUCK] and not answer[UNSURE]:
+        configuration.clear = configuration.distance + answer[GROWS] + self._reserve(explorer, configuration) + 1
+        configuration.safe = configuration.clear
+        if not (self._unlike or answer[STRUCK] or answer[UNSURE]):
             return mask.row
         struck, unsure = explorer.verdicts(configuration, self._finished)
-        if not len(struck) and not len(unsure):
+        tokens = unsure[:, 0]
+        if self._alike:
+            configuration.safe, configuration.clear = configuration.clear + self._detour(explorer), NO_LIMIT
+        elif self._unlike and (configuration.unlike or answer[MARKED_HERE]):
+            configuration.safe += self._detour(explorer)
+            tokens = explorer.doubtful(configuration, self.table.array[mask.row.index].view(np.uint32), unsure)
+        if not len(struck) and not len(tokens):
             return mask.row
         name = struck.tobytes()
-        row = None if len(unsure) else mask.less.get(name)
+        row = None if len(tokens) else mask.less.get(name)
         if row is not None and row.index >= 0:
             self.table.pin(row)
         else:
-            row = self._less(explorer, configuration, mask, struck, unsure)
-            if not len(unsure):
+            row = self._less(explorer, configuration, mask, struck, tokens)
+            if not len(tokens):
                 mask.less[name] = row
         self.table.unpin(mask.row)
         return row
@@ -159,18 +172,19 @@ class CompiledGrammar:
         return mask
 
     def _less(self, explorer: Explorer, configuration: Configuration, mask: Mask, struck: Any, unsure: Any) -> Row:
-        """The row of a mask without the tokens `struck`, and without those of `unsure` that cannot be read."""
+        """The row of a mask without the tokens `struck`, and without those tokens `unsure` that cannot be read."""
         words = explorer.without(self.table.array[mask.row.index].view(np.uint32), struck)
-        explorer.strike(configuration, words, unsure)
+        explorer.strike(configuration, words, unsure, NO_LIMIT if self._alike else ANY)
         return self.table.add(words)
 
     def _reserve(self, explorer: Explorer, configuration: Configuration) -> int:
         """How much more than the mask's growth U can grow because of free keys, at most."""
         answer = self._finished.answer
-        if not configuration.used and not answer[MARKED_HERE]:
+        held = configuration.used or (self._alike and configuration.unlike)
+        if not self._heeds_keys or not (held or answer[MARKED_HERE]):
             return 0
         each = 2 * self._widest + self.vocabulary.longest + 2 + explorer.longest_key()
-        return int(answer[FAR_LOOKED] + 1) * each + self._detour(explorer)
+        return int(answer[FAR_LOOKED] + 1) * each
 
     def _detour(self, explorer: Explorer) -> int:
         """How much more U of a configuration is than it was told, at most, because of items that must be unlike: one
@@ -185,14 +199,21 @@ class CompiledGrammar:
         if row is not None and row.index >= 0:
             self.table.pin(row)
             return row
-        exact = configuration.used or self._unordered
-        marked, words = explorer.walk(configuration, budget - 1, exact=exact), explorer.words
-        if self._unlike and (configuration.answer or len(marked)):
+        near = self._unlike and budget >= configuration.clear
+        exact = near or configuration.used or self._unordered
+        if near and configuration.row is not None:
+            marked = self._marks(explorer, configuration, configuration.row)
+        else:
+            marked = explorer.walk(configuration, budget - 1, exact=exact)
+        words, tokens = explorer.words, marked[:, 0]
+        if self._alike and (configuration.answer or len(marked)):
             if configuration.answer:
                 self._fewer(words)
-            marked = _all_of(words)
+            tokens = tokens_of(words)
+        elif self._unlike:
+            tokens = explorer.doubtful(configuration, words, marked, near=True, exact=exact)
         if not exact or self._unlike:
-            explorer.strike(configuration, words, marked, budget - 1)
+            explorer.strike(configuration, words, tokens, budget - 1)
         if configuration.distance == 0:
             words |= self.vocabulary.stop_words
         row = configuration.limited[budget] = self.table.add(words)
@@ -200,13 +221,22 @@ class CompiledGrammar:
 
     def _fewer(self, words: Any) -> None:
         """Leaves so many tokens of a mask as there is time to test: all that a way home may take, which is of single
-        bytes inside unlike items and begins with a comma, a bracket or a blank around them, and the first others."""
-        tokens = np.flatnonzero(np.unpackbits(words.view(np.uint8), bitorder="little"))
+        bytes inside items that are compared and begins with a comma, a bracket or a blank around them, and the first
+        others."""
+        tokens = tokens_of(words)
         if len(tokens) > self._limits.tested:
             texts = self.vocabulary.tokens
             for token in tokens[self._limits.tested:].tolist():
                 if len(texts[token]) > 1 and texts[token][0] not in _AROUND:
                     words[token >> 5] &= ~np.uint32(1 << (token & 31))
+
+    def _marks(self, explorer: Explorer, configuration: Configuration, row: Row) -> Any:
+        """The tokens marked in the mask of a configuration. Its row is put into the explorer's words."""
+        mask = self._mask(explorer, configuration)
+        _, marked = explorer.verdicts(configuration, self._finished)
+        self.table.unpin(mask.row)
+        explorer.without(self.table.array[row.index].view(np.uint32), marked[:0, 0].copy())
+        return marked
 
     def single_row(self, token: int) -> Row:
         """The row that allows one token, pinned once."""
@@ -265,8 +295,3 @@ class CompiledGrammar:
         rule = self.grammar.rules[int(self.tables.states[state, RULE])]
         return place(rule.name, rule.pointer)
 
-
-def _all_of(words: Any) -> Any:
-    """The tokens of a mask, as marked ones."""
-    tokens = np.flatnonzero(np.unpackbits(words.view(np.uint8), bitorder="little"))
-    return np.stack([tokens, np.ones_like(tokens)], axis=1).astype(np.int32)

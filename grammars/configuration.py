@@ -10,9 +10,11 @@ import msgspec
 import numpy as np
 
 from .accepting import DISTANCE, SAID, SETS_FULL, THREADS, TOO_MANY, Met, accept, intern
-from .accepting import USED as HOLDS_KEYS
+from .accepting import USED as HELD
 from .advancing import exact_distance
+from .another import ANY
 from .arena import LONGEST, TEXT
+from .doubts import doubtful
 from .errors import ConstraintTooLarge
 from .finished import STRUCK, UNSURE, Finished
 from .gaps import GAP
@@ -39,8 +41,8 @@ class Limits(msgspec.Struct, frozen=True):
 
     states, distances: size of the tables. threads: readings of one text that are alive at once. nodes: interned stack
     nodes and keys. configurations: interned at once; past it they are forgotten and found again, not refused.
-    tested: tokens that are tested one by one for a mask inside unlike items near the end of a budget, where each asks
-    for a search; more are not allowed there.
+    tested: tokens that are tested one by one for a mask near the end of a budget, in a list in which two items must be
+    equal: there each asks for a search, and more are not allowed.
     """
 
     states: int = 1 << 18
@@ -55,9 +57,10 @@ class Configuration(msgspec.Struct, eq=False):
     """An interned set of threads. Equal sets of one explorer are one object.
 
     number: its own in the explorer, 0 once forgotten. key: the threads, sorted, as bytes. distance: U, an upper bound
-    of the tokens to acceptance; 0: the text may end. used: some frame holds free keys, or items that must differ.
-    answer: what arena.TEXT is here. loose: distance leaves such items aside. The rest is cache: row is good for any
-    budget of at least `safe`; limited: rows by budget; plans: by the ids before.
+    of the tokens to acceptance; 0: the text may end. used: some frame holds free keys. answer: what arena.TEXT is here.
+    unlike: some frame holds items that others must not equal; loose: distance leaves these aside. The rest is cache:
+    row is good for any budget of at least `safe`, and from `clear` on but for tokens after which unlike items may need
+    more; limited: rows by budget; plans: by the ids before.
     """
 
     number: int
@@ -65,10 +68,12 @@ class Configuration(msgspec.Struct, eq=False):
     distance: int
     used: bool
     answer: int = 0
+    unlike: bool = False
     loose: bool = False
     next: dict[int, Configuration | None] = {}
     row: Row | None = None
     safe: int = NO_LIMIT
+    clear: int = NO_LIMIT
     limited: dict[int, Row] | None = None
     forced: Forced | None = None
     plans: dict[tuple[int, ...], Plan] | None = None
@@ -185,8 +190,8 @@ class Explorer:
                 told = self._met.told
                 space = self._space
                 key = space.lone.tobytes() if told[THREADS] == 1 else bytes(space.view[: told[THREADS] * _THREAD])
-                known.append(Configuration(found, key, told[DISTANCE], told[HOLDS_KEYS] > 0, told[SAID],
-                                           told[HOLDS_KEYS] == 2))
+                unlike = told[HELD] & 2 > 0
+                known.append(Configuration(found, key, told[DISTANCE], told[HELD] & 1 > 0, told[SAID], unlike, unlike))
             successor = known[found - 1] if found else None
             if successor is not None and self._gaps and successor.distance >= GAP:
                 successor = None  # in the middle of a token
@@ -207,7 +212,7 @@ class Explorer:
             if number > len(self._known):
                 far = like.distance if like else int(distance(self._address, 0, count, 1))
                 self._known.append(Configuration(number, key, far, bool(like and like.used), answer,
-                                                 bool(like and like.loose)))
+                                                 bool(like and like.unlike), bool(like and like.loose)))
             return self._known[number - 1]
 
     def _forget(self) -> None:
@@ -261,18 +266,25 @@ class Explorer:
             without(self._address, row, struck)
             return self.words
 
-    def strike(self, configuration: Configuration, words: Any, marked: Any, limit: int = NO_LIMIT) -> int:
-        """Clears the bits of marked tokens that the keys written forbid or that leave U > limit; returns how many."""
-        if not len(marked):
+    def doubtful(self, configuration: Configuration, words: Any, marked: Any, *, near: bool = False,
+                 exact: bool = True) -> Any:
+        """What doubts.doubtful does."""
+        with self._lock:
+            return doubtful(self._space, configuration, words, marked, near=near, exact=exact)
+
+    def strike(self, configuration: Configuration, words: Any, tokens: Any, limit: int = ANY) -> int:
+        """Clears the bits of those of these tokens that the keys and items written forbid or that leave U > limit;
+        returns how many."""
+        if not len(tokens):
             return 0
-        tokens = [self._vocabulary.spelled[t] for t in marked[:, 0].tolist()]
-        text = np.frombuffer(b"".join(tokens), np.uint8).copy()
-        ends = np.cumsum(np.array([len(t) for t in tokens], np.int64))
-        marked = np.ascontiguousarray(marked)
+        spelled = [self._vocabulary.spelled[t] for t in tokens.tolist()]
+        text = np.frombuffer(b"".join(spelled), np.uint8).copy()
+        ends = np.cumsum(np.array([len(t) for t in spelled], np.int64))
+        tokens = np.ascontiguousarray(tokens, np.int32)
         threads = configuration.threads.copy()
         with self._lock:
             return self._space.retried(self._space.arena.mark(), lambda: int(strike(
-                self._address, threads, configuration.answer, text, ends, marked, limit, words)))
+                self._address, threads, configuration.answer, text, ends, tokens, limit, words)))
 
     def tighten(self, configuration: Configuration, spare: int = 0) -> None:
         """Makes the distance of a configuration heed the items that were written. spare: how much more that is at most,

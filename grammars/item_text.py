@@ -16,8 +16,8 @@ from .jit import inner, shared
 RAW, VALUE, SORTED = 0, 1, 2  # rows of `item`: the text as it was written, its one spelling, room to sort
 
 _i8 = types.int64
-_QUOTE, _BACKSLASH, _COMMA, _COLON = 0x22, 0x5C, 0x2C, 0x3A
-_LIST, _LIST_END, _OBJECT, _OBJECT_END = 0x5B, 0x5D, 0x7B, 0x7D
+QUOTE, BACKSLASH, COMMA, COLON = 0x22, 0x5C, 0x2C, 0x3A
+LIST, LIST_END, OBJECT, OBJECT_END = 0x5B, 0x5D, 0x7B, 0x7D
 
 
 @inner(_i8(CONTEXT_TYPE))
@@ -27,18 +27,18 @@ def _unwind(context):  # type: ignore[no-untyped-def]
     key, at, depth, quoted = counts_of(context)[TEXT], _i8(item.shape[1]), 0, False
     while key > 1:
         byte, before = pairs[key, 1] - SPELLED, pairs[key, 0]
-        if byte == _QUOTE:
+        if byte == QUOTE:
             behind, odd = before, False
-            while behind > 1 and pairs[behind, 1] - SPELLED == _BACKSLASH:
+            while behind > 1 and pairs[behind, 1] - SPELLED == BACKSLASH:
                 behind, odd = pairs[behind, 0], not odd
             if not (quoted and odd):
                 quoted = not quoted
         elif not quoted:
-            if depth == 0 and byte in (_COMMA, _LIST):
+            if depth == 0 and byte in (COMMA, LIST):
                 return at
-            if byte in (_LIST_END, _OBJECT_END):
+            if byte in (LIST_END, OBJECT_END):
                 depth += 1
-            elif byte in (_LIST, _OBJECT):
+            elif byte in (LIST, OBJECT):
                 depth -= 1
         if at == 0:
             return _i8(-1)
@@ -63,7 +63,7 @@ def _unit(context, at):  # type: ignore[no-untyped-def]
 
 
 @inner(_i8(CONTEXT_TYPE, _i8, _i8))
-def _put(context, to, byte):  # type: ignore[no-untyped-def]
+def put(context, to, byte):  # type: ignore[no-untyped-def]
     item_of(context)[VALUE, to] = byte
     return to + 1
 
@@ -72,65 +72,95 @@ def _put(context, to, byte):  # type: ignore[no-untyped-def]
 def _character(context, to, code):  # type: ignore[no-untyped-def]
     """Spells one character of a string. Never longer than an escape of it."""
     letter = _i8(0)
-    if code in (_QUOTE, _BACKSLASH):
+    if code in (QUOTE, BACKSLASH):
         letter = code
     elif 8 <= code <= 13 and code != 11:
         letter = _i8(0x62 if code == 8 else 0x74 if code == 9 else 0x6E if code == 10 else 0x66 if code == 12 else 0x72)
     if letter > 0:
-        return _put(context, _put(context, to, _i8(_BACKSLASH)), letter)
+        return put(context, put(context, to, _i8(BACKSLASH)), letter)
     if code < 0x20:
-        for byte in (_BACKSLASH, 0x75, 0x30, 0x30):
-            to = _put(context, to, _i8(byte))
+        for byte in (BACKSLASH, 0x75, 0x30, 0x30):
+            to = put(context, to, _i8(byte))
         low = code & 15
-        return _put(context, _put(context, to, 0x30 + (code >> 4)), _i8(0x30 + low if low < 10 else 0x57 + low))
+        return put(context, put(context, to, 0x30 + (code >> 4)), _i8(0x30 + low if low < 10 else 0x57 + low))
     if code < 0x80:
-        return _put(context, to, code)
+        return put(context, to, code)
     if code < 0x800:
-        to = _put(context, to, 0xC0 | code >> 6)
+        to = put(context, to, 0xC0 | code >> 6)
     else:
         if code < 0x10000:
-            to = _put(context, to, 0xE0 | code >> 12)
+            to = put(context, to, 0xE0 | code >> 12)
         else:
-            to = _put(context, _put(context, to, 0xF0 | code >> 18), 0x80 | (code >> 12 & 63))
-        to = _put(context, to, 0x80 | (code >> 6 & 63))
-    return _put(context, to, 0x80 | (code & 63))
+            to = put(context, put(context, to, 0xF0 | code >> 18), 0x80 | (code >> 12 & 63))
+        to = put(context, to, 0x80 | (code >> 6 & 63))
+    return put(context, to, 0x80 | (code & 63))
 
 
 @inner(_i8(CONTEXT_TYPE, _i8, _i8))
-def _string(context, at, to):  # type: ignore[no-untyped-def]
-    """Spells the string that begins behind the quote at `at`; its length as written << 32 | where its spelling ends."""
-    raw, start = item_of(context)[RAW], at
-    to, at = _put(context, to, _i8(_QUOTE)), at + 1
-    while raw[at] != _QUOTE:
-        if raw[at] != _BACKSLASH:
-            to, at = _put(context, to, _i8(raw[at])), at + 1
-            continue
-        letter, at = raw[at + 1], at + 2
-        code = _i8(letter)
-        if letter == 0x75:
-            code, at = _unit(context, at), at + 4
-            if 0xD800 <= code < 0xDC00:
-                code, at = 0x10000 + ((code & 0x3FF) << 10) + (_unit(context, at + 2) & 0x3FF), at + 6
-        elif letter == 0x62:
-            code = _i8(8)
-        elif letter == 0x66:
-            code = _i8(12)
-        elif letter == 0x6E:
-            code = _i8(10)
-        elif letter == 0x72:
-            code = _i8(13)
-        elif letter == 0x74:
-            code = _i8(9)
-        to = _character(context, to, code)
-    return (at + 1 - start) << 32 | _put(context, to, _i8(_QUOTE))
+def escaped(context, at, end):  # type: ignore[no-untyped-def]
+    """The character that is escaped at `at` << 4 | the bytes of that; 0 where it is not whole before `end`."""
+    raw = item_of(context)[RAW]
+    if at + 1 >= end:
+        return _i8(0)
+    letter = raw[at + 1]
+    if letter == 0x75:
+        if at + 6 > end:
+            return _i8(0)
+        code = _unit(context, at + 2)
+        if not 0xD800 <= code < 0xDC00:
+            return code << 4 | 6
+        if at + 12 > end:
+            return _i8(0)
+        return (0x10000 + ((code & 0x3FF) << 10) + (_unit(context, at + 8) & 0x3FF)) << 4 | 12
+    code = _i8(letter)
+    if letter == 0x62:
+        code = _i8(8)
+    elif letter == 0x66:
+        code = _i8(12)
+    elif letter == 0x6E:
+        code = _i8(10)
+    elif letter == 0x72:
+        code = _i8(13)
+    elif letter == 0x74:
+        code = _i8(9)
+    return code << 4 | 2
 
 
 @inner(_i8(CONTEXT_TYPE, _i8, _i8, _i8))
-def _number(context, at, end, to):  # type: ignore[no-untyped-def]
+def spell_string(context, at, end, to):  # type: ignore[no-untyped-def]
+    """Spells the string whose quote is at `at`; its length as written << 32 | where its spelling ends. One that goes on
+    behind `end` is spelled without its last quote, up to its last whole character."""
+    raw, start = item_of(context)[RAW], at
+    to, at = put(context, to, _i8(QUOTE)), at + 1
+    while at < end and raw[at] != QUOTE:
+        if raw[at] != BACKSLASH:
+            to, at = put(context, to, _i8(raw[at])), at + 1
+            continue
+        found = escaped(context, at, end)
+        if found == 0:
+            at = end
+            break
+        to, at = _character(context, to, found >> 4), at + (found & 15)
+    if at < end:
+        to, at = put(context, to, _i8(QUOTE)), at + 1
+    return (at - start) << 32 | to
+
+
+@inner(_i8(CONTEXT_TYPE, _i8))
+def number_end(context, at):  # type: ignore[no-untyped-def]
+    """Where the number ends that begins at `at`."""
+    raw, end, stop = item_of(context)[RAW], item_of(context).shape[1], at + 1
+    while stop < end and (0x30 <= raw[stop] <= 0x39 or raw[stop] in (0x2E, 0x65, 0x45, 0x2B, 0x2D)):
+        stop += 1
+    return _i8(stop)
+
+
+@inner(_i8(CONTEXT_TYPE, _i8, _i8, _i8))
+def spell_number(context, at, end, to):  # type: ignore[no-untyped-def]
     """Spells the number raw[at:end]: sign, digits without zeros at either end, E and the power of ten; 0 as itself."""
     raw, power, first = item_of(context)[RAW], _i8(0), to
     if raw[at] == 0x2D:
-        to, at = _put(context, to, _i8(0x2D)), at + 1
+        to, at = put(context, to, _i8(0x2D)), at + 1
     digits, fraction = to, False
     while at < end and raw[at] != 0x65 and raw[at] != 0x45:
         if raw[at] == 0x2E:
@@ -138,7 +168,7 @@ def _number(context, at, end, to):  # type: ignore[no-untyped-def]
         else:
             power -= 1 if fraction else 0
             if raw[at] != 0x30 or to > digits:
-                to = _put(context, to, _i8(raw[at]))
+                to = put(context, to, _i8(raw[at]))
         at += 1
     if at < end:
         at, sign, exponent = at + 1, 1, 0
@@ -150,13 +180,13 @@ def _number(context, at, end, to):  # type: ignore[no-untyped-def]
     while to > digits and item_of(context)[VALUE, to - 1] == 0x30:
         to, power = to - 1, power + 1
     if to == digits:
-        return _put(context, first, _i8(0x30))
-    to = _put(context, to, _i8(0x45))
+        return put(context, first, _i8(0x30))
+    to = put(context, to, _i8(0x45))
     if power < 0:
-        to, power = _put(context, to, _i8(0x2D)), -power
+        to, power = put(context, to, _i8(0x2D)), -power
     for unit in (1000000, 100000, 10000, 1000, 100, 10, 1):
         if power >= unit or unit == 1:
-            to = _put(context, to, _i8(0x30 + power // unit % 10))
+            to = put(context, to, _i8(0x30 + power // unit % 10))
     return to
 
 
@@ -188,7 +218,7 @@ def _sort(context, first, last, to):  # type: ignore[no-untyped-def]
     end = start
     for k in range(first, last):
         if k > first:
-            item[SORTED, end] = _COMMA
+            item[SORTED, end] = COMMA
             end += 1
         for b in range(places[places.size // 2 + k]):
             item[SORTED, end] = item[VALUE, places[k] + b]
@@ -210,28 +240,26 @@ def _spell(context, at):  # type: ignore[no-untyped-def]
             return _i8(-1)
         if byte == 0x20 or byte == 0x09 or byte == 0x0A or byte == 0x0D:
             at += 1
-        elif byte == _QUOTE:
-            found = _string(context, at, to)
+        elif byte == QUOTE:
+            found = spell_string(context, at, end, to)
             at, to = at + (found >> 32), found & 0xFFFFFFFF
         elif byte == 0x2D or 0x30 <= byte <= 0x39:
-            stop = at + 1
-            while stop < end and (0x30 <= raw[stop] <= 0x39 or raw[stop] in (0x2E, 0x65, 0x45, 0x2B, 0x2D)):
-                stop += 1
-            at, to = stop, _number(context, at, stop, to)
+            stop = number_end(context, at)
+            at, to = stop, spell_number(context, at, stop, to)
         else:
-            if byte == _OBJECT_END and top - opened - 1 > 1:
+            if byte == OBJECT_END and top - opened - 1 > 1:
                 _sort(context, opened + 1, top, to)
-            to, at = _put(context, to, _i8(byte)), at + 1
-            if byte in (_LIST, _OBJECT):
-                places[top] = -2 - opened if byte == _OBJECT else -(1 << 30) - opened
+            to, at = put(context, to, _i8(byte)), at + 1
+            if byte in (LIST, OBJECT):
+                places[top] = -2 - opened if byte == OBJECT else -(1 << 30) - opened
                 opened, top = top, top + 1
-                if byte == _OBJECT:
+                if byte == OBJECT:
                     places[top] = to
                     top += 1
-            elif byte in (_LIST_END, _OBJECT_END):
+            elif byte in (LIST_END, OBJECT_END):
                 top = opened
                 opened = _i8(-2 - places[top] if places[top] > -(1 << 29) else -(1 << 30) - places[top])
-            elif byte == _COMMA and opened >= 0 and places[opened] > -(1 << 29):
+            elif byte == COMMA and opened >= 0 and places[opened] > -(1 << 29):
                 places[top] = to
                 top += 1
     return to

@@ -207,12 +207,12 @@ def walk_nodes(context, parents, nodes, kind, limit, exact):  # type: ignore[no-
     return _i8(0)
 
 
-@entry(_i8(CONTEXT_TYPE, _i44, _i8, _u1, _i8s, _i44, _i8, _u4))
-def strike(context, parents, answer, text, ends, marked, limit, words):  # type: ignore[no-untyped-def]
-    """Tests the marked tokens exactly and clears the bits of those that cannot be read or leave U > limit.
+@entry(_i8(CONTEXT_TYPE, _i44, _i8, _u1, _i8s, _i4, _i8, _u4))
+def strike(context, parents, answer, text, ends, tokens, limit, words):  # type: ignore[no-untyped-def]
+    """Tests these tokens exactly and clears the bits of those that cannot be read or leave U > limit.
 
     parents, answer: the threads before the tokens, and what arena.TEXT is there. text[ends[k-1]:ends[k]] are the bytes
-    of marked token k. The arena is left as it was. Returns the bits cleared, -1 in trouble.
+    of token k. The arena is left as it was. Returns the bits cleared, -1 in trouble.
     """
     threads, counts, count = threads_of(context), counts_of(context), _i8(parents.shape[0])
     nodes, keys, sets = counts[NODES], counts[KEYS], counts[SETS]
@@ -231,7 +231,7 @@ def strike(context, parents, answer, text, ends, marked, limit, words):  # type:
         good = 0 <= cost <= limit
         undo(context, nodes, keys, sets)
         if not good:
-            bit = marked[k, 0]
+            bit = tokens[k]
             words[bit >> 5] &= ~(np.uint32(1) << np.uint32(bit & 31))
             cleared += 1
         low = ends[k]

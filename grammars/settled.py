@@ -15,16 +15,16 @@ _i8 = types.int64
 
 @entry(_i8(CONTEXT_TYPE, _i8))
 def settle(context, count):  # type: ignore[no-untyped-def]
-    """Sets the origin of threads[:count] to their depth. Returns 1 when a frame of theirs holds free keys, 2 when one
-    holds items that others must not equal, else 0."""
+    """Sets the origin of threads[:count] to their depth. Returns bits: 1 when a frame of theirs holds free keys, 2
+    when one holds items that others must not equal."""
     states, rules, nodes, threads = states_of(context), rules_of(context), nodes_of(context), threads_of(context)
     used = 0
     for k in range(count):
         node, state = threads[k, NODE], threads[k, STATE]
         threads[k, ORIGIN] = nodes[node, DEPTH]
-        used = max(used, nodes[node, USED])
+        used |= nodes[node, USED]
         if states[state, KIND] >= DISTINCT and threads[k, REG] > rules[states[state, RULE], LOW]:
-            used = max(used, 2 if states[state, KIND] == UNLIKE else 1)
+            used |= 2 if states[state, KIND] == UNLIKE else 1
     return _i8(used)
 
 

@@ -15,16 +15,18 @@ from .arena import (
     FEW,
     FIXED,
     KEYS,
+    NEST,
+    OPENED,
     PARENT,
     REGISTER,
     RETURN,
     SETS,
-    SPELLED,
     STATUS,
     TEXT,
     WITHIN,
     intern_node,
     intern_pair,
+    say,
 )
 from .closing import remaining
 from .context import (
@@ -38,6 +40,7 @@ from .context import (
     first_of,
     go_of,
     nodes_of,
+    pairs_of,
     queue_of,
     report_of,
     rules_of,
@@ -90,6 +93,9 @@ STATE, REG, NODE, OPEN, ORIGIN = 0, 1, 2, 3, 4  # columns of a thread
 # walks (masking.py), the largest U seen, how many tokens are marked, and the nodes after which to give up (0: none)
 CROSSED, LOOKED, WORST, MARKED, ALLOWED = 0, 1, 2, 3, 4
 REPORT = 5
+# What report[CROSSED] counts of one step: keys ended, from 1 on, and of unlike items whether one ended, moved to where
+# few values are left, or began (with FEWER: where it begins few are left). A token has at most 256 of each.
+ENDED, FEWER, BEGUN = 1 << 9, 1 << 18, 1 << 27
 CROWDED, ARENA_FULL = -1, -2  # kinds of trouble, as entries tell them
 QUEUE = 512  # frames that one thread may enter or leave for one byte
 
@@ -156,9 +162,10 @@ def _move(context, low, high, entry, state, register, node, key, origin, byte): 
         if action == OPEN_KEY and exact == 1 and rules[states[state, RULE], HAS_FREE] == 1:
             key = _i8(1)
     among = states[target, KIND] == UNLIKE and states[target, FINAL] == 0 and not among_alike(context, target)
-    # perhaps no item is left
-    if (among and not ample(context, target, register)) or _scarce(context, node, target, register):
-        report[CROSSED] += 1
+    if among and not ample(context, target, register):
+        report[CROSSED] |= BEGUN | FEWER
+    elif _scarce(context, node, target, register):
+        report[CROSSED] |= FEWER
     doubtful = states[target, LOOSE] == 0 or exact == 1
     if doubtful and remaining(context, target, register, max(key, 0), exact) >= _FAR:
         return high
@@ -186,7 +193,7 @@ def enter(context, call, state, register, node, exact):  # type: ignore[no-untyp
         if states[back, PART] != FREELY:
             after, used = begin_item(context, back, after), 2
             if counts_of(context)[TEXT] == 0:
-                report_of(context)[CROSSED] += 1
+                report_of(context)[CROSSED] |= BEGUN | FEWER
             elif after == 0:
                 return _i8(0)
             status |= FEW | FIXED | WITHIN if states[back, PART] == COPIED else WITHIN
@@ -194,7 +201,12 @@ def enter(context, call, state, register, node, exact):  # type: ignore[no-untyp
         used, status = 2 * used, _i8(FEW | WITHIN)
     elif status & FEW != 0 and ample(context, back, after):
         status ^= FEW
-    return intern_node(context, node, back, after, cost, _i8(used), status)
+    over = intern_node(context, node, back, after, cost, _i8(used), status)
+    if kind == UNLIKE:
+        report_of(context)[CROSSED] |= BEGUN
+        if over > 0 and counts_of(context)[TEXT] > 0:
+            nodes_of(context)[over, NEST] = pairs_of(context)[counts_of(context)[TEXT], OPENED] >> 2
+    return over
 
 
 @inner(_i8(CONTEXT_TYPE, _i8, _i8, _i8))
@@ -207,7 +219,7 @@ def end_item(context, state, register, entry):  # type: ignore[no-untyped-def]
     if states_of(context)[state, PART] == FREELY:
         return register
     if counts_of(context)[TEXT] == 0:
-        report_of(context)[CROSSED] += 1
+        report_of(context)[CROSSED] |= ENDED
         return _i8(0) if states_of(context)[state, PART] in (TWICE, COPIED) else register
     if among_alike(context, state):
         return end_alike(context, state, register)
@@ -332,8 +344,9 @@ def near(context, at, exact):  # type: ignore[no-untyped-def]
 def step(context, low, high, byte, exact):  # type: ignore[no-untyped-def]
     """Successors of threads[low:high] on a byte, written from `high` on; returns their end, -1 in trouble.
 
-    Adds to report[CROSSED] the free keys ended, and moves to where one has finitely many ends; report[LOOKED]:
-    frames of the walk's first stack looked into. Trouble: too many threads, or a full arena (its counts say so).
+    Adds to report[CROSSED] the free keys ended, moves to where one has finitely many ends, and what unlike items did;
+    report[LOOKED]: frames of the walk's first stack looked into. Trouble: too many threads, or a full arena (its counts
+    say so).
     """
     end = high
     for at in range(low, high):
@@ -366,11 +379,11 @@ def heed(context, low, high, byte):  # type: ignore[no-untyped-def]
     unlike items. For exact steps, behind each."""
     counts, states, threads = counts_of(context), states_of(context), threads_of(context)
     if counts[TEXT] > 0:
-        counts[TEXT] = intern_pair(context, KEYS, _i8(counts[TEXT]), SPELLED + byte)
+        counts[TEXT] = say(context, _i8(counts[TEXT]), byte)
         return
     for k in range(low, high):
         if states[threads[k, STATE], KIND] == UNLIKE:
-            counts[TEXT] = intern_pair(context, KEYS, _i8(1), SPELLED + byte)
+            counts[TEXT] = say(context, _i8(1), byte)
             return
 
 

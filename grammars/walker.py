@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from .arena import FEW, PARENT, RETURN, STATUS, WITHIN
+from .arena import OPENED, PARENT, QUOTED, RETURN, STATUS, WITHIN
 from .bodies import DEEPEST, Bodies, Body
 from .composing import read_body, read_threads
 from .entering import enter_calls
@@ -16,7 +16,7 @@ from .looking import mark_once, represent
 from .masking import NO_LIMIT
 from .slicing import SlicedWalk
 from .space import Space
-from .tables import DISTINCT, FINAL, UNLIKE, Tables, highest_kind
+from .tables import CHEAPEST, DISTINCT, FINAL, KIND, UNLIKE, Tables, highest_kind
 from .vocabulary import Vocabulary
 from .walk import LOOKED, NODE, OPEN, STATE
 
@@ -34,10 +34,12 @@ class Walker:
         self._space = space
         self._bodies = Bodies(tables, space.address, vocabulary.bodies)
         self._nodes = len(vocabulary.trie.byte)
-        self._final = tables.states[:, FINAL]
+        self._final, self._kinds = tables.states[:, FINAL], tables.states[:, KIND]
         kind = highest_kind(tables)
         self._sliced = None if kind >= DISTINCT else SlicedWalk(space.context, vocabulary)
         self._unlike = kind == UNLIKE
+        self._alike = self._unlike and bool(tables.rules[:, CHEAPEST].any())
+        self._quoted = False  # whether what is walked lies in a string of an unlike item
 
     def walk(self, configuration: Configuration, limit: int = NO_LIMIT, *, exact: bool = False) -> None:
         """The mask of a configuration over successors with U <= limit. exact: free keys written are heeded; without it
@@ -47,6 +49,8 @@ class Walker:
         itself), the frames of the stack looked into, and how many of `marked` are tokens, with how many of their moves
         depend on the free keys written. Good until the next walk.
         """
+        self._quoted = self._unlike and bool(
+            self._space.arena.arrays.pairs[configuration.answer, OPENED] & 3 == QUOTED)
         if configuration.count > 1:
             self._walk_several(configuration, limit, exact)
             return
@@ -83,10 +87,16 @@ class Walker:
         return count > 0
 
     def _body(self, state: int, node: int, exact: bool) -> Body | None:
-        """None also inside unlike items: moves in them, and those that end one, must be marked."""
-        if self._unlike and self._space.arena.arrays.nodes[node, STATUS] & (FEW | WITHIN):
+        """None also in unlike items, but for strings that stay in them: moves that end one must be marked, and those to
+        where few values are left, which inside strings are told otherwise (doubts.py)."""
+        nodes = self._space.arena.arrays.nodes
+        within = self._unlike and bool(nodes[node, STATUS] & WITHIN)
+        if within and (self._alike or not self._quoted):
             return None
-        return self._bodies.of(state, partial(self._frames, node), exact)
+        body = self._bodies.of(state, partial(self._frames, node), exact)
+        if within and self._bodies.looks_below(state) and self._kinds[nodes[node, RETURN]] == UNLIKE:
+            return None
+        return body
 
     def _walk_several(self, configuration: Configuration, limit: int, exact: bool) -> None:
         """Of threads that differ only in frames that no walk looks into, the one nearest to its end stands for all."""

@@ -12,7 +12,6 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from jsonschema import Draft202012Validator
 
-from espalier.grammars import configuration as engine
 from espalier.grammars.compile import compile_constraint
 from espalier.grammars.compiled import CompiledGrammar
 from espalier.grammars.constraint import JsonSchema, Spacing, Spelling
@@ -23,7 +22,7 @@ from espalier.grammars.limits import Limits
 from .drawn import small_vocabulary
 from .engine import allowed, bind
 from .naive import Naive
-from .samplers import WAYS, answer, check_masks
+from .samplers import WAYS, answer, check_masks, check_overlays
 
 PATIENT = Limits(seconds=120.0)  # of a wall clock, on machines that do other work too
 UNIQUE: dict[str, Any] = {"type": "array", "uniqueItems": True}
@@ -105,10 +104,10 @@ PROFILES = st.sampled_from([{}, {"order": "any"}, {"order": "any", "spelling": "
                             {"order": "any", "spelling": "any", "spacing": "any"}])
 
 
-def _drawn(schema: dict[str, Any], profile: dict[str, Any], tested: int = 1 << 10) -> CompiledGrammar:
+def _drawn(schema: dict[str, Any], profile: dict[str, Any]) -> CompiledGrammar:
     try:
         grammar = compile_constraint(JsonSchema(json.dumps({**UNIQUE, **schema}), **profile), PATIENT)
-        bound = bind(grammar, VOCABULARY, limits=engine.Limits(tested=tested))
+        bound = bind(grammar, VOCABULARY)
     except ConstraintError:
         assume(False)
         raise
@@ -123,12 +122,18 @@ def test_a_mask_allows_what_can_be_read_and_closed(
     check_masks(_drawn(schema, profile), random, 14)
 
 
+@settings(max_examples=25, deadline=None)
+@given(SCHEMAS, PROFILES, st.integers(0, 30), st.randoms(use_true_random=False))
+def test_near_the_end_of_a_budget_a_mask_allows_exactly_what_can_still_close(
+        schema: dict[str, Any], profile: dict[str, Any], spare: int, random: Random) -> None:
+    check_overlays(_drawn(schema, profile), random, 10, spare)
+
+
 @settings(max_examples=100, deadline=None)
-@given(SCHEMAS, PROFILES, st.integers(0, 40), st.sampled_from(WAYS), st.sampled_from([0, 1 << 10]),
-       st.randoms(use_true_random=False))
-def test_every_budget_from_the_least_one_up_closes_however_few_tokens_are_tested(
-        schema: dict[str, Any], profile: dict[str, Any], more: int, way: str, tested: int, random: Random) -> None:
-    grammar = _drawn(schema, profile, tested)
+@given(SCHEMAS, PROFILES, st.integers(0, 40), st.sampled_from(WAYS), st.randoms(use_true_random=False))
+def test_every_budget_from_the_least_one_up_closes(
+        schema: dict[str, Any], profile: dict[str, Any], more: int, way: str, random: Random) -> None:
+    grammar = _drawn(schema, profile)
     text = answer(grammar, grammar.min_tokens + more, way, random)
     assert Draft202012Validator({**UNIQUE, **schema}).is_valid(json.loads(text, parse_float=_exactly)), (schema, text)
 
