@@ -188,13 +188,13 @@ def represent(context, count, depth):  # type: ignore[no-untyped-def]
 
 @entry(types.void(CONTEXT_TYPE))
 def mark_once(context):  # type: ignore[no-untyped-def]
-    """Leaves each of the room's marked tokens once, with the most of its moves."""
+    """Leaves each of the room's marked tokens once, with at least the most of each kind of its moves."""
     marked, place, report, left = marked_of(context), struck_of(context), report_of(context), 0
     for m in range(report[MARKED]):
         token, moves = marked[m, 0], marked[m, 1]
         at = place[token]  # whatever is there: it is told to be right by what it leads to
         if 0 <= at < left and marked[at, 0] == token:
-            marked[at, 1] = max(marked[at, 1], moves)
+            marked[at, 1] |= moves  # they are counted in bits of their own (walk.ENDED)
         else:
             place[token], marked[left, 0], marked[left, 1] = left, token, moves
             left += 1
