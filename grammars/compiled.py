@@ -139,7 +139,7 @@ class CompiledGrammar:
         if self._alike:
             configuration.safe, configuration.clear = configuration.clear + self._detour(explorer), NO_LIMIT
         elif self._unlike and (configuration.unlike or answer[MARKED_HERE]):
-            configuration.safe += self._detour(explorer)
+            configuration.safe += int(answer[FAR_LOOKED] + 1) * self._each(explorer) + self._detour(explorer)
             tokens = explorer.doubtful(configuration, self.table.array[mask.row.index].view(np.uint32), unsure)
         if not len(struck) and not len(tokens):
             return mask.row
@@ -183,8 +183,11 @@ class CompiledGrammar:
         held = configuration.used or (self._alike and configuration.unlike)
         if not self._heeds_keys or not (held or answer[MARKED_HERE]):
             return 0
-        each = 2 * self._widest + self.vocabulary.longest + 2 + explorer.longest_key()
-        return int(answer[FAR_LOOKED] + 1) * each
+        return int(answer[FAR_LOOKED] + 1) * self._each(explorer)
+
+    def _each(self, explorer: Explorer) -> int:
+        """The same for one frame that a walk looked into."""
+        return 2 * self._widest + self.vocabulary.longest + 2 + explorer.longest_key()
 
     def _detour(self, explorer: Explorer) -> int:
         """How much more U of a configuration is than it was told, at most, because of items that must be unlike: one

@@ -47,7 +47,7 @@ from .item_text import (
     spell_string,
 )
 from .jit import entry, inner, shared
-from .tables import AMPLE, KIND, UNLIKE
+from .tables import KIND, UNLIKE
 from .walk import NODE, REG, STATE
 
 # answers of `tell_rivals`: bits
@@ -254,16 +254,16 @@ def tell_rivals(context, count):  # type: ignore[no-untyped-def]
     """What items written say to the tokens behind the room's threads[:count]; arena.TEXT must be told. 0: nothing.
 
     SOME: the bits of the room's row are those after which there may be rivals still, in the item or one inside it;
-    ANY_TOKEN: after any token there may be. NARROW, with them: a thread is where few values may be left.
+    ANY_TOKEN: after any token there may be. NARROW, with them: behind the frame of a thread few values may be left.
     """
-    nodes, threads, states, row = nodes_of(context), threads_of(context), states_of(context), row_of(context)
+    nodes, threads, row = nodes_of(context), threads_of(context), row_of(context)
     told, quoted = _i8(0), pairs_of(context)[counts_of(context)[TEXT], OPENED] & 3 == QUOTED
     row[:] = 0
     for k in range(count):
         if has_rivals(context, _i8(k)) == 0:
             continue
         node, told = _i8(threads[k, NODE]), told | (SOME if quoted else ANY_TOKEN)
-        if nodes[node, STATUS] & FEW != 0 and states[threads[k, STATE], AMPLE] != 1:
+        if nodes[node, STATUS] & FEW != 0:
             told |= NARROW
         while quoted and node > 0 and nodes[node, USED] & 2:
             if _must_differ(context, node):
