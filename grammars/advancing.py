@@ -116,8 +116,8 @@ def nearest_alive(context, count, limit):  # type: ignore[no-untyped-def]
     return _i8(-1) if cost >= _FAR else cost + costs_of(context)[thread[NODE]]
 
 
-@entry(_i8(CONTEXT_TYPE, _i8))
-def exact_distance(context, count):  # type: ignore[no-untyped-def]
-    """U of the room's threads[:count], which live: items that were written are heeded. FAR when a search gave up, -1 in
-    trouble."""
-    return closest(context, count, _i8(ANY - 1))
+@entry(_i8(CONTEXT_TYPE, _i8, _i8))
+def exact_distance(context, count, limit):  # type: ignore[no-untyped-def]
+    """U of the room's threads[:count], which live: items that were written are heeded. FAR when a search gave up, or
+    found none within `limit`, -1 in trouble."""
+    return closest(context, count, min(limit, _i8(ANY - 1)))

@@ -130,11 +130,12 @@ def _idle(context, at, byte, answer, decoded):  # type: ignore[no-untyped-def]
     return (byte == 0x75 or byte == 0x2F) and _escaped(context, answer)
 
 
-@shared(_i8(CONTEXT_TYPE, _i8, _i8))
-def find_way(context, at, top):  # type: ignore[no-untyped-def]
+@shared(_i8(CONTEXT_TYPE, _i8, _i8, _i8))
+def find_way(context, at, top, limit):  # type: ignore[no-untyped-def]
     """U of threads[at], the last in its buffer, by the first way to what `_found` asks for: at each place over the
     bytes that bring the end nearer first, then over the others; FAR when none was found, -1 in trouble. Leaves what it
-    interned, and in arena.TEXT the answer at the way's end."""
+    interned, and in arena.TEXT the answer at the way's end. Ways by which U exceeds `limit` are passed: another item
+    may be shorter, or leave less of the list to write."""
     counts, threads, trail, single = counts_of(context), threads_of(context), trail_of(context), single_of(context)
     last, depth, spent = trail.shape[0], 0, 0
     node, register = _i8(threads[at, NODE]), _i8(threads[at, REG])
@@ -142,6 +143,7 @@ def find_way(context, at, top):  # type: ignore[no-untyped-def]
     decoded, floor = _i8(rules_of(context)[states_of(context)[state, RULE], DECODED]), top if top > 0 else node
     trail[0, END], trail[0, ANSWER], trail[0, NEXT], trail[0, NEAR] = (
         at + 1, counts[TEXT], 0, bytes_in_item(context, at, floor))
+    below = costs_of(context)[floor]
     while depth >= 0 and spent < _MOST:
         at_byte = trail[depth, NEXT]
         if at_byte == 512:
@@ -162,13 +164,17 @@ def find_way(context, at, top):  # type: ignore[no-untyped-def]
             near = min(near, bytes_in_item(context, _i8(k), floor))
         if (near < trail[depth, NEAR]) != (at_byte < 256) or near >= _FAR or depth + 1 >= last:
             continue
+        if depth + 1 + near + below > limit:
+            continue
         spent += 1
         heed(context, high, end, byte)
         for k in range(high, end):
             if _found(context, _i8(k), top, node, register):
                 comma = _comma_price(context, _i8(threads[k, STATE])) if top == 0 else _i8(0)
-                return depth + 1 + comma + costs_of(context)[threads[k, NODE]] + remaining(
+                total = depth + 1 + comma + costs_of(context)[threads[k, NODE]] + remaining(
                     context, _i8(threads[k, STATE]), _i8(threads[k, REG]), _i8(threads[k, OPEN]), _i8(1))
+                if total <= limit:
+                    return _i8(total)
         if counts[FULL] == 1:
             return _i8(-1)
         depth += 1
@@ -176,8 +182,8 @@ def find_way(context, at, top):  # type: ignore[no-untyped-def]
     return _i8(_FAR)
 
 
-@inner(_i8(CONTEXT_TYPE, _i8, _i8))
-def _detour(context, at, top):  # type: ignore[no-untyped-def]
+@inner(_i8(CONTEXT_TYPE, _i8, _i8, _i8))
+def _detour(context, at, top, limit):  # type: ignore[no-untyped-def]
     """What find_way does, where no step may be needed, and the arena is left as it was."""
     counts, threads, states = counts_of(context), threads_of(context), states_of(context)
     nodes, keys, sets, answer = counts[NODES], counts[KEYS], counts[SETS], counts[TEXT]
@@ -185,7 +191,7 @@ def _detour(context, at, top):  # type: ignore[no-untyped-def]
     if states[state, FINAL] == 1 if top == 0 else _ends(context, at, top):
         found = costs_of(context)[node] + remaining(context, state, register, _i8(threads[at, OPEN]), _i8(1))
     else:
-        found = find_way(context, at, top)
+        found = find_way(context, at, top, limit)
     counts[TEXT] = answer
     if found < 0 or counts[FULL] == 1:
         return _i8(-1)
@@ -214,7 +220,7 @@ def closest(context, count, limit):  # type: ignore[no-untyped-def]
                 return _i8(-1)
             for c in range(5):
                 threads[count, c] = threads[k, c]
-            cost = _detour(context, count, top)
+            cost = _detour(context, count, top, limit)
             if cost < 0:
                 return _i8(-1)
         best = min(best, cost)

@@ -290,14 +290,25 @@ class Explorer:
         """Makes the distance of a configuration heed the items that were written. spare: how much more that is at most,
         for a search that takes too long."""
         with self._lock:
-            mark = self._space.arena.mark()
-            found = self._space.retried(mark, lambda: int(exact_distance(self._address, self._space.load(
-                configuration.threads, configuration.answer))))
-            self._space.arena.undo_to(mark)
-            self._space.heedless()
-            known = configuration.distance
+            found, known = self._exact_distance(configuration, FAR), configuration.distance
             configuration.distance = max(known, found if found < FAR else known + spare)
             configuration.loose = False
+
+    def reach(self, configuration: Configuration, budget: int) -> None:
+        """Lowers the distance of a configuration to one within a budget, where another item has it: the first that was
+        found may be one after which more of the others is left to write."""
+        with self._lock:
+            found = self._exact_distance(configuration, budget)
+            if found <= budget:
+                configuration.distance = found
+
+    def _exact_distance(self, configuration: Configuration, limit: int) -> int:
+        mark = self._space.arena.mark()
+        found = self._space.retried(mark, lambda: int(exact_distance(self._address, self._space.load(
+            configuration.threads, configuration.answer), limit)))
+        self._space.arena.undo_to(mark)
+        self._space.heedless()
+        return found
 
     def following(self, threads: Any, answer: int = 0) -> bytes:
         """The bytes that may come next, in order. answer: what arena.TEXT is there."""

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numba import types
 
-from .another import find_way
+from .another import ANY, find_way
 from .arena import FEW, FULL, SETS, TEXT, WITHIN, intern_node, intern_pair, say
 from .context import CONTEXT_TYPE, counts_of, states_of, threads_of
 from .errors import ConstraintTooLarge
@@ -69,7 +69,7 @@ def dearest(context, start, after, many):  # type: ignore[no-untyped-def]
         counts[TEXT] = say(context, _i8(1), _i8(0x5B))
         node = intern_node(context, _i8(0), after, register, _i8(0), _i8(2 if register > 0 else 0), _i8(FEW | WITHIN))
         threads[0, 0], threads[0, 1], threads[0, 2], threads[0, 3], threads[0, 4] = start, 0, node, 0, 0
-        found = find_way(context, _i8(0), node)
+        found = find_way(context, _i8(0), node, _i8(ANY))
         if found < 0 or counts[FULL] == 1:
             return _i8(-1)
         if found >= FAR:
