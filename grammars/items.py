@@ -29,6 +29,7 @@ class ItemCounter:
         self._demands = demands
         self._prefix = prefix
         self._least = least
+        self._enough: dict[int, int | None] = {}
         self._most = most
         self._item = item
         self._negated = negated
@@ -55,7 +56,7 @@ class ItemCounter:
                 out.append((plan, number))
             arcs.append(out)
         finals = frozenset(i for i, state in enumerate(order) if self._final(state))
-        return ItemMachine(arcs, finals, self._asked())
+        return ItemMachine(arcs, finals, self._asked(), self._enough)
 
     def _asked(self) -> list[tuple[ValuePlan, int]]:
         if self._prefix:
@@ -79,8 +80,18 @@ class ItemCounter:
             extra = [place for place, _ in choice if place is not None]
             places = tuple(dict.fromkeys((*self._item(index), *extra)))
             after = tuple(count + more for count, (_, more) in zip(counts, choice, strict=True))
-            followers.append((self._plan(places), (min(index + 1, self._cap), after)))
+            plan = self._plan(places)
+            self._note(plan, extra)
+            followers.append((plan, (min(index + 1, self._cap), after)))
         return followers
+
+    def _note(self, plan: ValuePlan, extra: list[str]) -> None:
+        """An item that fits what is asked for counts, in the reading that is nearest to the end: no more of its values
+        are written before than have counted, so where another must count, as many as are asked for are enough."""
+        asked = [demand.least for demand in self._demands if demand.place in extra]
+        enough = min(asked) if asked and len(asked) == len(extra) else None
+        known = self._enough.get(id(plan), 0)
+        self._enough[id(plan)] = None if enough is None or known is None else max(enough, known)
 
     def _choices(self, demand: SomeItems, index: int, count: int) -> list[_Choice]:
         if index < demand.start:

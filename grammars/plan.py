@@ -39,11 +39,14 @@ class ValuePlan:
 @dataclass(slots=True, eq=False)
 class ItemMachine:
     """arcs[s]: the values that may stand next in state s, and the state after each. State 0 is before the first item;
-    a list may end in one of `finals`. Arcs may compete. asked: values of which a list has so many at least."""
+    a list may end in one of `finals`. Arcs may compete. asked: values of which a list has so many at least.
+    enough: by id of a value's plan, how many values suffice for a list of different items to find another; None: as
+    many as the list has items."""
 
     arcs: list[list[tuple[ValuePlan, int]]]
     finals: frozenset[int]
     asked: list[tuple[ValuePlan, int]] = field(default_factory=list)
+    enough: dict[int, int | None] = field(default_factory=dict)
 
     def ends(self) -> bool:
         """Some list is possible, given which values are."""

@@ -103,7 +103,8 @@ def check_enough(plan: ListPlan, canonical: Canonical) -> None:
     for the values that a place has. Which values are possible must be known."""
     if plan.machine is not None:
         least = plan.machine.least() or 0
-        places = [(value, least) for value in dict.fromkeys(value for arcs in plan.machine.arcs for value, _ in arcs)]
+        many = {value: plan.machine.enough.get(id(value)) for arcs in plan.machine.arcs for value, _ in arcs}
+        places = [(value, least if enough is None else min(least, enough)) for value, enough in many.items()]
     else:
         places = [(value, _competing(plan, index)) for index, value in enumerate(plan.prefix)]
         places.append((plan.rest, plan.least))

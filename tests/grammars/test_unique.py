@@ -100,7 +100,8 @@ TREE = {**CLOSED, "properties": {"below": {"$ref": "#/items"}}}
 @pytest.mark.parametrize("schema", [
     {"prefixItems": [STRING, {"const": "a"}], "minItems": 2},
     {"prefixItems": [{"type": "boolean"}, {"const": True}], "items": TREE, "minItems": 4},
-    {"items": {"type": "integer"}, "contains": {"const": 5}, "minItems": 2},
+    {"items": {"type": "integer"}, "contains": {"const": 5}, "minContains": 0, "maxContains": 1, "minItems": 2,
+     "prefixItems": [{"type": "boolean"}, {"const": True}]},
 ])
 def test_lists_that_could_run_out_of_values_are_refused(schema: Any) -> None:
     with pytest.raises(UnsupportedKeyword, match="more values than the items before"):
@@ -117,6 +118,7 @@ SMALL_OBJECT = {"type": "object", "maxProperties": 1, "additionalProperties": {"
     {"items": {**PAIR, "contains": {"const": True}}, "minItems": 3},
     {"items": {"type": "array", "items": {"$ref": "#/items"}, "maxItems": 2, "uniqueItems": True}, "minItems": 30},
     {"prefixItems": [POINT, {"const": 1}], "items": TREE, "minItems": 3},
+    {"items": INTEGER, "contains": {"enum": [5, 7]}, "minContains": 2, "minItems": 9},
     {"prefixItems": [INTEGER, {"type": "boolean"}, {"const": "a"}], "items": INTEGER, "minItems": 9},
 ])
 def test_places_with_enough_values_are_told(schema: Any) -> None:

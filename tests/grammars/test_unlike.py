@@ -100,7 +100,8 @@ ITEMS = st.sampled_from([
 SMALL = st.integers(0, 3)
 SCHEMAS = st.fixed_dictionaries({"items": ITEMS}, optional={
     "minItems": SMALL, "maxItems": SMALL, "minContains": SMALL,
-    "contains": st.sampled_from([{"type": "object"}, {"minProperties": 1}, {}, {"enum": [1, 2, "a"]}])})
+    "contains": st.sampled_from([{"type": "object"}, {"minProperties": 1}, {}, {"enum": [1, 2, "a"]},
+                                {"const": 1}])})
 PROFILES = st.sampled_from([{}, {"order": "any"}, {"order": "any", "spelling": "any"}, {"spacing": "any"},
                             {"order": "any", "spelling": "any", "spacing": "any"}])
 
