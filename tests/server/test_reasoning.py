@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from contextlib import closing
 from typing import Any
 
 import openai
 import pytest
 
-from ..fakes import ThinkingTemplate
-from .live import LiveServer
-from .scripted import scripted_server
+from espalier.runtime.loading import bind_grammars, compile_grammar
+
+from ..fakes import ByteTokenizer, ScriptedModel, ThinkingTemplate, scripted_runtime
+from .live import LiveServer, live
+from .scripted import CONFIG, scripted_server
 from .test_stopping import SCHEMA
 from .test_tools import TIME, call
 
@@ -137,3 +140,29 @@ def test_a_constraint_is_refused_with_its_own_place(client: openai.OpenAI) -> No
     with pytest.raises(openai.BadRequestError) as caught:
         both(client, "who", response_format=wrong)
     assert caught.value.param == "response_format.json_schema.schema.properties.a.type"
+
+
+class SpecialDelimiters(ThinkingTemplate):
+    """Of a model whose delimiters are special tokens, which text cannot spell."""
+
+    def thinking_parts(self) -> tuple[str | int, ...]:
+        return self._tokenizer.specials["<think>"], "\n"
+
+
+@pytest.mark.parametrize(("options", "told"), [
+    ({}, ("hm", "yes", "stop")), ({"stop": "e"}, ("hm", "y", "stop")), ({"stop": "hm"}, ("hm", "yes", "stop")),
+    ({"response_format": {"type": "regex", "regex": "yes|no"}}, ("hm", "yes", "stop")),
+    ({"response_format": {"type": "choices", "choices": ["no", "yes"]}, "stop": ["s", "m"]}, ("hm", "ye", "stop")),
+    ({"max_tokens": 3}, ("h", "", "length")),
+], ids=str)
+def test_delimiters_may_be_special_tokens(options: dict[str, Any], told: tuple[str, str, str]) -> None:
+    tokenizer = ByteTokenizer(specials=("<end>", "<turn>", "<think>", "</think>"))
+    ids = tokenizer.specials
+    says = (ids["<think>"], *b"\nhm\n", ids["</think>"], *b"\n\nyes")
+    runtime = scripted_runtime(
+        ScriptedModel(tokenizer, {"assistant: ": says}), tokenizer, CONFIG, compile=compile_grammar,
+        constraints=bind_grammars(tokenizer, tokenizer.vocab_size, CONFIG), template=SpecialDelimiters,
+    )
+    with closing(runtime), live(runtime) as server, server.client() as client:
+        thoughts, content, _, reason = both(client, "q", **options)
+    assert (thoughts, content, reason) == told
