@@ -3,11 +3,8 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Collection
 
-from ..errors import InvalidParameter
 from ..thinking import Thinking
-from ..words import Switches
 from .asking import Enforced, Question
 from .body import Json
 from .choices import Choices
@@ -24,8 +21,7 @@ class ChatJob:
     def __init__(self, runtime: ChatRuntime, settings: Settings, chat: Chat) -> None:
         self._runtime = runtime
         self._chat = chat
-        form, told, offered, switches = chat.form, chat.messages, chat.offer.told, chat.switches
-        _check_switches(switches, runtime.switches)
+        form, told, offered, switches = chat.form, chat.messages, chat.offer.told, chat.switches(runtime.switches)
         self.question = Question(
             form=form,
             prompts=(lambda session, branch: session.extend_chat(branch, told, tools=offered, switches=switches),),
@@ -76,10 +72,3 @@ def enforced(wanted: ResponseFormat | None, thinking: Thinking | None = None) ->
         return None
     behind = None if thinking is None else thinking.before(constraint)
     return Enforced(constraint, lambda where: wanted.place(where.removeprefix("tags/0/content ")), behind)
-
-
-def _check_switches(wanted: Switches, known: Collection[str]) -> None:
-    for name in wanted:
-        if name not in known:
-            raise InvalidParameter("the chat template of this model has no such switch",
-                                   where=f"chat_template_kwargs.{name}", fix="Leave it out.")

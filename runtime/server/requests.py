@@ -7,6 +7,7 @@ name; what would change nothing is accepted, everything else is refused.
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import dataclass
 from typing import Annotated, Literal
 
@@ -39,6 +40,7 @@ class ChatRequest(SamplingForm):
     tool_choice: ToolChoice | None = None
     parallel_tool_calls: bool | None = None
     chat_template_kwargs: SwitchesForm | None = None
+    reasoning_effort: Literal["none", "minimal", "low", "medium", "high", "xhigh", "max"] | None = None
     # Accepted with the values that change nothing.
     store: Literal[False] | None = None
     service_tier: Literal["auto", "default"] | None = None
@@ -55,7 +57,6 @@ class ChatRequest(SamplingForm):
     prediction: None = None
     prompt_cache_options: None = None
     prompt_cache_retention: None = None
-    reasoning_effort: None = None
     web_search_options: None = None
 
     @property
@@ -77,10 +78,20 @@ class Chat:
         wanted = self.form.response_format
         return self.offer.strict or (wanted is not None and wanted.type != "text")
 
-    @property
-    def switches(self) -> dict[str, bool]:
-        given = self.form.chat_template_kwargs
-        return {} if given is None else given.model_dump(exclude_none=True)
+    def switches(self, known: Collection[str]) -> dict[str, bool]:
+        """Of the chat template, which knows these. Raises InvalidParameter for one that it does not know."""
+        given, effort = self.form.chat_template_kwargs, self.form.reasoning_effort
+        wanted: dict[str, bool] = {} if given is None else given.model_dump(exclude_none=True)
+        for name in wanted:
+            if name not in known:
+                raise InvalidParameter("the chat template of this model has no such switch",
+                                       where=f"chat_template_kwargs.{name}", fix="Leave it out.")
+        if effort is None:
+            return wanted
+        if not known:
+            raise InvalidParameter("the chat template of this model cannot be told to think or not",
+                                   where="reasoning_effort", fix="Leave it out.")
+        return dict.fromkeys(known, effort != "none") | wanted
 
 
 COMPLAINTS = Complaints(

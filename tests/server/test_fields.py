@@ -122,8 +122,8 @@ def test_a_form_that_is_not_enforced_is_refused_by_its_field(
     assert (caught.value.param, caught.value.code) == (f"response_format.{wanted['type']}", code)
 
 
-@pytest.mark.parametrize("field", ["audio", "functions", "function_call", "prediction", "reasoning_effort",
-                                   "web_search_options", "moderation"])
+@pytest.mark.parametrize("field", ["audio", "functions", "function_call", "prediction", "web_search_options",
+                                   "moderation"])
 def test_a_field_of_openai_that_is_not_served_is_named_and_never_ignored(server: LiveServer, field: str) -> None:
     body = {"model": "org/tiny", "messages": [{"role": "user", "content": "x"}], field: {}}
     error = server.post(body).json()["error"]

@@ -86,8 +86,10 @@ def test_thoughts_are_told_apart_from_the_content(
 
 def test_208_where_the_prompt_has_closed_the_thoughts_all_text_is_content(client: openai.OpenAI) -> None:
     """The fake says nothing that it was not told to after such a prompt: a bias speaks."""
-    options = {**OFF, "logit_bias": {"120": 30}, "max_tokens": 3}
-    assert both(client, "no", **options) == (None, "xxx", [], "length")
+    for off in (OFF, {"reasoning_effort": "none"}):
+        options = {**off, "logit_bias": {"120": 30}, "max_tokens": 3}
+        assert both(client, "no", **options) == (None, "xxx", [], "length")
+    assert both(client, "hi", reasoning_effort="low")[0] == "A greeting."
     told = both(client, "no", **OFF, response_format=SCHEMA)
     assert told[0] is None
     assert set(json.loads(told[1])) == {"name", "age"}
