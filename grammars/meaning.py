@@ -9,6 +9,7 @@ from .dfa import NOTHING, Dfa, bounded, combine, complement, intersect, literals
 from .document import Document, Link, pointer_of
 from .expand import Expander, Looping
 from .formats import LONGEST, NOTES, REFUSED, STANDARD, format_dfa, outside_format
+from .implied import Implied
 from .json_text import JsonValue, identity
 from .keywords import ASSERTIONS, refuse
 from .limits import Meter
@@ -41,7 +42,8 @@ class Meaning:
         mine: Meaning = proxy(self)  # no cycle: all of a compilation is freed at its end, without a collection
         self._expander = Expander(
             document, meter, self._readings, strict=strict,
-            overlaps=lambda place, options: mine._overlaps(place, options), apart=lambda a, b: mine._apart(a, b))
+            overlaps=lambda place, options: mine._overlaps(place, options), apart=lambda a, b: mine._apart(a, b),
+            implied=Implied(mine))
         self._strict = strict
         self._annotated = annotated
         self._shapes: dict[Places, Shape] = {}
@@ -267,6 +269,13 @@ class Meaning:
             self._pairs[one, other] = False
             self._pairs[one, other] = self._disjoint(self.shape((one,)), self.shape((other,)), 1)
         return self._pairs[one, other]
+
+    def disjoint(self, mine: Places, theirs: Places) -> bool:
+        """Provably no value fits both conjunctions. False when in doubt."""
+        try:
+            return self._places_disjoint(mine, theirs, 1)
+        except Looping:
+            return False
 
     def _tags(self, shape: Shape) -> dict[str, frozenset[object]]:
         """Required properties with a finite set of values: what discriminates one object from another."""

@@ -89,6 +89,22 @@ def exclusive(options: list[str], overlaps: dict[int, list[int]]) -> Derived:
     return {"anyOf": branches}
 
 
+def opposite(schema: object) -> Derived | None:
+    """The objects that do not fit an option of a negation about one property; None for other schemas."""
+    if not isinstance(schema, dict) or schema.get("type") != "object" or not {"type", "required", "properties"} >= (
+            schema.keys()) or len(schema.get("properties", ())) != 1:
+        return None
+    ((name, below),) = schema["properties"].items()
+    if schema.get("required", []) not in ([], [name]) or (below is False and schema.get("required")):
+        return None
+    inside = below.get("not") if isinstance(below, dict) and len(below) == 1 else None
+    if below is False:
+        return {"type": "object", "required": [name]}
+    if not isinstance(inside, Link):
+        return None
+    return {"type": "object", "properties": {name: inside}, **({} if schema.get("required") else {"required": [name]})}
+
+
 class _Negation:
     """The negations of one schema's keywords, as options of a union."""
 
@@ -190,10 +206,11 @@ class _Negation:
 
     def _object(self, keyword: str, value: Any) -> list[Derived]:
         if keyword == "required":
-            return [{"type": "object", "properties": {name: False}} for name in value]
+            asked: Any = self._schema.get("properties", {})
+            return [{"type": "object", "properties": {name: False}} for name in value
+                    if asked.get(name, True) in (True, {})]
         if keyword == "properties":
-            return [{"type": "object", "required": [name], "properties": {name: {"not": self._link(keyword, name)}}}
-                    for name, below in value.items() if below not in (True, {})]
+            return [self._property(name) for name, below in value.items() if below not in (True, {})]
         if keyword == "patternProperties":
             return [{"type": "object", SOME_PROPERTY: {"only": text, "schema": {"not": self._link(keyword, text)}}}
                     for text, below in value.items() if below not in (True, {})]
@@ -202,6 +219,11 @@ class _Negation:
         if keyword == "propertyNames":
             return [{"type": "object", SOME_PROPERTY: {"names": {"not": self._link(keyword)}}}]
         return [self._other_property({"not": self._link(keyword)})]
+
+    def _property(self, name: str) -> Derived:
+        """It does not fit; where it is required it may also be absent, which is one option with that, not another."""
+        broken: dict[str, Derived] = {"type": "object", "properties": {name: {"not": self._link("properties", name)}}}
+        return broken if name in self._schema.get("required", ()) else {**broken, "required": [name]}  # type: ignore
 
     def _unevaluated(self, keyword: str) -> list[Derived]:
         """Where no other schema could have evaluated anything, the rest is what the schema's own keywords leave."""
