@@ -45,7 +45,7 @@ class Limits(msgspec.Struct, frozen=True):
     equal: there each asks for a search, and more are not allowed.
     """
 
-    states: int = 1 << 18
+    states: int = 1 << 19
     distances: int = 1 << 24
     threads: int = 256
     nodes: int = 1 << 20

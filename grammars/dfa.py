@@ -263,42 +263,37 @@ def literals(words: Iterable[Sequence[int]], meter: Meter) -> Dfa:
     children: list[dict[int, int]] = [{}]
     finals: set[int] = set()
     for word in words:
-        meter.states(0)
-        state = 0
+        state, before = 0, len(children)
         for symbol in word:
-            follower = children[state].get(symbol)
-            if follower is None:
-                follower = children[state][symbol] = len(children)
+            below = children[state]
+            state = below.get(symbol, -1)
+            if state < 0:
+                state = below[symbol] = len(children)
                 children.append({})
-                meter.states(1)
-            state = follower
         finals.add(state)
+        meter.states(len(children) - before)
     # Children have higher numbers than parents, so going down the numbers sees every tail before it is needed.
     known: dict[tuple[object, ...], int] = {}
     same = [0] * len(children)
     rows: list[tuple[Edge, ...]] = []
-    ends: list[bool] = []
+    ends: list[int] = []
     for state in range(len(children) - 1, -1, -1):
         below = children[state]
-        row = (tuple((c, c, same[t]) for c, t in below.items()) if len(below) < 2
+        row = (tuple([(c, c, same[t]) for c, t in below.items()]) if len(below) < 2
                else tuple(_merged([(c, c, t) for c, t in sorted(below.items())], same)))
         key = (state in finals, row)
         number = known.get(key)
         if number is None:
             number = known[key] = len(rows)
             rows.append(row)
-            ends.append(state in finals)
+            if state in finals:
+                ends.append(number)
         same[state] = number
-    return trim(_renumber(rows, ends, same[0]))
-
-
-def _renumber(rows: list[tuple[Edge, ...]], ends: list[bool], start: int) -> Dfa:
-    """Swap `start` with state 0."""
-    swap = {0: start, start: 0}
-    order = list(range(len(rows)))
-    order[0], order[start] = start, 0
-    edges = tuple(tuple((a, b, swap.get(t, t)) for a, b, t in rows[s]) for s in order)
-    return Dfa(edges, frozenset(i for i, s in enumerate(order) if ends[s]))
+    if not ends:
+        return NOTHING
+    last = len(rows) - 1  # the start, which no other state is like
+    return Dfa(tuple([tuple([(a, b, last - t) for a, b, t in row]) for row in reversed(rows)]),
+               frozenset([last - number for number in ends]))
 
 
 def shortest(dfa: Dfa) -> int:

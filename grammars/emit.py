@@ -128,8 +128,14 @@ class Emitter:
         return self._reserve((id(part), depth), lambda: objects(self, part, depth).rule(), plan.pointer)
 
     def _union(self, plan: ValuePlan, depth: int) -> Rule:
-        others = [self._part(plan, part, depth) for part in self._parts(plan) if part is not None]
-        plain = len(others) < len(self._parts(plan))
+        parts = self._parts(plan)
+        most = self.meter.limits.readings
+        for kind in (ListPlan, ObjectPlan):
+            if sum(isinstance(part, kind) for part in parts) > most:
+                raise ConstraintTooLarge(f"a value here may be one of more than {most} that begin alike",
+                                         keyword="anyOf", where=plan.pointer, fix="Use fewer alternatives.")
+        others = [self._part(plan, part, depth) for part in parts if part is not None]
+        plain = len(others) < len(parts)
         return self._choice(plan, depth, others) if plain else self._calls(plan, others)
 
     def _calls(self, plan: ValuePlan, rules: list[int]) -> Rule:

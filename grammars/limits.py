@@ -16,16 +16,19 @@ _Made = TypeVar("_Made")
 
 class Limits(msgspec.Struct, frozen=True):
     """source_bytes: UTF-8 bytes of the constraint. depth: nesting of the schema's JSON text (two for each level of
-    subschema, so 256 levels fit) and of groups in a regex. states: automaton states made on the way.
-    repetitions: counted repetition in one regex, copies summed. alternatives: branches of one union, multiplied out.
-    rules: rules of the result. seconds: processor time of the compiling thread, so that a busy machine refuses nothing
-    that a quiet one takes."""
+    subschema, so 256 levels fit) and of groups in a regex. states: automaton states made on the way. repetitions:
+    counted repetition in one regex, copies summed. alternatives: branches of one union, multiplied out. readings:
+    objects, or lists, that one value may be; text tells them apart late, and an answer that has more readings at
+    once ends (configuration.Limits.threads). rules: rules of the result. seconds: processor time of the compiling
+    thread, so that a busy machine refuses nothing that a quiet one takes.
+    """
 
     source_bytes: int = 8 << 20
     depth: int = 1024
     states: int = 400_000
     repetitions: int = 10_000
     alternatives: int = 4_000
+    readings: int = 256
     rules: int = 50_000
     seconds: float = 10.0
 

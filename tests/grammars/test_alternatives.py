@@ -102,3 +102,10 @@ def test_exclusive_choices_cost_no_product(schema: object, accepted: list[str], 
     naive = Naive(grammar)
     assert [text for text in accepted if not naive.accepts(text)] == []
     assert [text for text in rejected if naive.accepts(text)] == []
+
+
+def test_more_alternatives_than_an_answer_may_have_readings_are_refused() -> None:
+    with pytest.raises(ConstraintTooLarge, match="more than 256 that begin alike") as caught:
+        compile_constraint(JsonSchema(json.dumps({"properties": {"x": {
+            "anyOf": [{"type": "object", "required": [f"p{i}"]} for i in range(257)]}}})))
+    assert (caught.value.keyword, caught.value.where) == ("anyOf", "#/properties/x")
