@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from array import array
 from collections.abc import Iterable, Sequence
 
 from .constraint import Spacing
-from .dfa import Dfa, explore, overlay
-from .ir import COUNT, NOTHING, Call, Names, Register, Rule, pack_edges
+from .dfa import Dfa, Edge, explore, overlay
+from .ir import COUNT, NOTHING, Call, Names, Register, Rule, pack_edges, packed
 from .limits import Meter
 from .utf8 import ByteDfa
 
@@ -115,6 +116,17 @@ def _reach(starts: Iterable[int], arcs: list[list[int]]) -> set[int]:
     return seen
 
 
+def accepting(dfa: Dfa, rules: int, meter: Meter) -> Rule:
+    """The rule that reads what a trimmed automaton accepts, or calls one of that many rules: each by its place."""
+    end = len(dfa.edges)
+    meter.states(end + 1)
+    edges = array("i", [number for state, row in enumerate(dfa.edges) for low, high, target in row
+                        for number in (state, low, high, target, NOTHING)])
+    calls = tuple([Call(0, place, end) for place in range(rules)])
+    finals = (*sorted(dfa.finals), end) if rules else tuple(sorted(dfa.finals))
+    return Rule("", "", end + (rules > 0), packed(edges), calls, finals)
+
+
 def quoted(body: ByteDfa) -> Dfa:
     """The body between double quotes."""
     end = len(body.dfa.edges) + 1
@@ -145,15 +157,19 @@ def merged(parts: Sequence[Dfa], meter: Meter) -> Dfa:
 def _side_by_side(parts: list[Dfa]) -> Dfa:
     if len(parts) == 1:
         return parts[0]
-    rows: list[tuple[tuple[int, int, int], ...]] = [()]
-    start: list[tuple[int, int, int]] = []
+    rows: list[tuple[Edge, ...]] = [()]
+    start: list[Edge] = []
     finals: set[int] = set()
     for part in parts:
-        # A copy of the start stays among the part's states, in case something leads back to it.
-        offset = len(rows)
-        rows.extend(tuple((low, high, t + offset) for low, high, t in row) for row in part.edges)
-        start.extend((low, high, t + offset) for low, high, t in part.edges[0])
-        finals.update(s + offset for s in part.finals)
+        # A copy of the start stays among the part's states where something leads back to it.
+        again = any(target == 0 for row in part.edges for _, _, target in row)
+        offset = len(rows) - (not again)
+        moved = [tuple([(low, high, t + offset) for low, high, t in row]) for row in part.edges]
+        start += moved[0]
+        rows += moved if again else moved[1:]
+        finals.update([s + offset for s in part.finals if s or again])
+        if 0 in part.finals:
+            finals.add(0)
     rows[0] = tuple(sorted(start))
     return Dfa(tuple(rows), frozenset(finals))
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from .build import RuleBuilder, merged, quoted
+from .build import RuleBuilder, accepting, merged, quoted
 from .constants import written_freely
 from .constraint import Spacing, Writing
 from .dfa import Dfa, literals
@@ -153,17 +153,7 @@ class Emitter:
         parts = [text for text in texts if not text.counted]
 
         def made() -> tuple[Rule, object]:
-            builder = RuleBuilder("", "", self.meter)
-            dfa = self._scalars(plan, spelled)
-            numbers = builder.graft(dfa, 0)
-            for state in dfa.finals:
-                builder.final(numbers[state])
-            if rules:
-                end = builder.state()
-                builder.final(end)
-                for place in range(len(rules)):
-                    builder.call(0, place, end)
-            return builder.finish(), parts  # kept with the rule, so that their ids are theirs alone
+            return accepting(self._scalars(plan, spelled), len(rules), self.meter), parts  # kept: their ids are theirs
 
         key = ("choice", spelled, tuple(map(id, parts)), len(rules))
         rule, _ = self.meter.shared(key, made, lambda kept: 2 * len(kept[0].edges) + sum(map(len, spelled)) + 500)

@@ -163,7 +163,11 @@ def special(name: str) -> bytes:
 
 def pack_edges(edges: list[tuple[int, int, int, int, int]]) -> bytes:
     """Quintuples (source, low, high, target, action) as the bytes that Rule.edges holds."""
-    flat = array("i", list(chain.from_iterable(edges)))
+    return packed(array("i", list(chain.from_iterable(edges))))
+
+
+def packed(flat: array[int]) -> bytes:
+    """The same of their numbers, one after the other."""
     if flat.itemsize != 4:
         raise RuntimeError("array('i') is not 32 bits wide on this platform")
     return flat.tobytes()

@@ -110,9 +110,10 @@ def _build(tree: Node, nfa: _Nfa, start: int, end: int, meter: Meter, pointer: s
         else:
             _check_look(node.body, pointer)
             nfa.empty[a].append((len(nfa.looks), b))
-            for at_start in (True, False):
-                body = _determinise(node.body, meter, pointer, before=False, after=True, at_start=at_start)
-                nfa.looks.append((body, node.negative))
+            first = later = _determinise(node.body, meter, pointer, before=False, after=True)
+            if any(isinstance(one, Assertion) and one.kind == "start" for one in _within(node.body)):
+                later = _determinise(node.body, meter, pointer, before=False, after=True, at_start=False)
+            nfa.looks += [(first, node.negative), (later, node.negative)]
 
 
 def _check_look(body: Node, pointer: str) -> None:
@@ -304,11 +305,14 @@ class _Simulator:
 
     def _paid(self, symbol: int, threads: list[_Thread]) -> frozenset[_Thread]:
         """Advance what each thread owes by one character; threads whose debt failed are gone."""
-        kept: set[_Thread] = set()
+        left: dict[_Owed, _Owed | None] = {_FREE: _FREE}  # most threads owe the same
+        kept: list[_Thread] = []
         for place, owed in threads:
-            debts = self._advance(symbol, owed) if owed else _FREE
+            if owed not in left:
+                left[owed] = self._advance(symbol, owed)
+            debts = left[owed]
             if debts is not None:
-                kept.add((place, debts))
+                kept.append((place, debts))
         return frozenset(kept)
 
     def _advance(self, symbol: int, owed: _Owed) -> _Owed | None:

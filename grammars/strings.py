@@ -16,6 +16,7 @@ _UNROLLED = 4
 _LONG = 16
 # States of a pattern times the lengths that must be told apart: what is spent gladly.
 _GLADLY = 4_000
+_GLADLY_FREELY = 250  # in any spelling, where each has a dozen or more behind a backslash
 
 
 Speller = Callable[[Dfa, Meter], ByteDfa]
@@ -119,7 +120,8 @@ def _counted(shape: Dfa, minimum: int, maximum: int, meter: Meter, spell: Spelle
     if not _meets(shape, minimum, maximum, meter):
         return None
     open_states = _open_states(shape)
-    if len(open_states) * (maximum + 1) + len(shape.edges) * (minimum + 1) > _GLADLY:
+    gladly = _GLADLY if spell is json_string else _GLADLY_FREELY
+    if len(open_states) * (maximum + 1) + len(shape.edges) * (minimum + 1) > gladly:
         return StringText(spell(shape, meter), minimum, maximum)
 
     def step(state: tuple[int, int]) -> list[tuple[int, int, tuple[int, int]]]:
