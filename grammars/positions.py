@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import itertools
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 from .charset import ALL, WORD, Ranges
 from .dfa import Dfa, Edge, minimise, trim
@@ -46,13 +46,7 @@ class Positions:
             self._at[place] |= 1 << number
         self._done = self._at[end] if open_end else 0
         self._asked = (1 << 3 * self._count) - (1 << self._count) | 3 << 3 * self._count + 1
-        self._spans, self._reading, words = _alphabet([members for _, members, _ in moves])
-        self._words = sum(1 << kind for kind, word in enumerate(words) if word)
-        self._wordy = any(condition in _ASKS for row in empty for condition, _ in row)
-        self._always = (1 << self._count) - 1  # positions that read every class
-        for reading in self._reading:
-            self._always &= reading
-        self._kinds: dict[tuple[int, int], int] = {}  # by byte of a set and its value, the classes that it reads
+        self._spans, self._reading, self._word = _alphabet([members for _, members, _ in moves])
         self._ahead: dict[int, int] = {}  # by place
         self._eights: dict[tuple[int, int], int] = {}  # by byte of a set and its value
 
@@ -61,63 +55,26 @@ class Positions:
         first = self._state(self._closure(start, at_start=at_start), word=False)
         order, numbers = [first], {first: 0}
         met: dict[tuple[int, bool], int] = {}  # positions that read, as bits, and whether a word character -> state
-
-        def number(read: int, word: bool) -> int:
-            """The state once these have read, -1 for none."""
-            if not read:
-                return -1
-            found = met.get((read, word), -1)
-            if found < 0:
-                follower = self._after(read, word)
-                found = met[read, word] = numbers.setdefault(follower, len(order))
-                if found == len(order):
-                    order.append(follower)
-            return found
-
         edges: list[tuple[Edge, ...]] = []
         for ahead, after_word in order:  # grows while it runs
             self._meter.states(1)
-            edges.append(self._asking(ahead, after_word, number) if ahead & self._asked else self._plain(ahead, number))
+            targets = []
+            for reading, word in zip(self._reading, self._word, strict=True):
+                read = ahead & reading
+                if ahead & self._asked:
+                    ask = _BOUNDARY if after_word != word else _INSIDE
+                    read |= ahead >> ask * self._count & reading
+                number = met.get((read, word), -1) if read else -1
+                if read and number < 0:
+                    follower = self._after(read, word)
+                    number = met[read, word] = numbers.setdefault(follower, len(order))
+                    if number == len(order):
+                        order.append(follower)
+                targets.append(number)
+            edges.append(_moves(targets))
         finals = frozenset(i for i, state in enumerate(order) if self._final(*state))
         small = minimise(trim(Dfa(tuple(edges), finals)))
         return Dfa(tuple(map(self._row, small.edges)), small.finals)
-
-    def _plain(self, ahead: int, number: Callable[[int, bool], int]) -> tuple[Edge, ...]:
-        """Moves where no way asks anything: only classes that some position tells from others are looked at."""
-        told, reading = self._told(ahead & ~self._always), self._reading
-        words = self._words if self._wordy else 0
-        common = ahead & self._always
-        targets = [number(common, False)] * len(reading)
-        if words and common:
-            other = number(common, True)
-            targets = [other if words >> kind & 1 else target for kind, target in enumerate(targets)]
-        while told:
-            kind = (told & -told).bit_length() - 1
-            told &= told - 1
-            targets[kind] = number(ahead & reading[kind], words >> kind & 1 == 1)
-        return _moves(targets)
-
-    def _asking(self, ahead: int, after_word: bool, number: Callable[[int, bool], int]) -> tuple[Edge, ...]:
-        targets = []
-        for kind, reading in enumerate(self._reading):
-            word = self._words >> kind & 1 == 1
-            ask = _BOUNDARY if after_word != word else _INSIDE
-            targets.append(number((ahead | ahead >> ask * self._count) & reading, word))
-        return _moves(targets)
-
-    def _told(self, ahead: int) -> int:
-        """The classes that some of these positions read, as bits."""
-        kinds = 0
-        octets = ahead.to_bytes((ahead.bit_length() + 7) >> 3, "little")
-        for found in _SOME_BITS.finditer(octets):
-            at = found.start()
-            known = self._kinds.get((at, octets[at]))
-            if known is None:
-                bits = octets[at] << 8 * at
-                known = self._kinds[at, octets[at]] = sum(
-                    1 << kind for kind, reading in enumerate(self._reading) if reading & bits)
-            kinds |= known
-        return kinds
 
     def _row(self, moves: tuple[Edge, ...]) -> tuple[Edge, ...]:
         """Edges on characters for those on their classes."""
