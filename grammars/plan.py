@@ -151,13 +151,22 @@ class ObjectPlan:
     free_witnesses: list[Witnesses] = field(default_factory=list)
     demands: int = 0
     possible: bool = False
+    waits: list[ValuePlan] | None = None  # required values that were not found possible so far
 
     def missing(self) -> Member | None:
         """A required property that cannot exist."""
         return next((m for m in self.members if m.required and not m.value.possible), None)
 
+    def _lacks(self) -> bool:
+        """Like missing; each required property is looked at once, as what is possible stays so."""
+        if self.waits is None:
+            self.waits = [m.value for m in self.members if m.required]
+        while self.waits and self.waits[-1].possible:
+            self.waits.pop()
+        return bool(self.waits)
+
     def settled(self) -> bool:
-        if self.missing() is not None:
+        if self._lacks():
             return False
         needed = sum(m.required for m in self.members)
         if self.most is not None and max(needed, self.least) > self.most:

@@ -13,6 +13,7 @@ from . import charset, regex_syntax
 from .charset import Ranges
 from .dfa import Dfa, Edge, explore, minimise, overlay, trim
 from .errors import ConstraintTooLarge, UnsupportedKeyword
+from .leads import behind, without_lead
 from .limits import Meter
 from .positions import Positions
 from .regex_syntax import Assertion, Look, Node
@@ -57,7 +58,13 @@ def compile_regex(pattern: str, meter: Meter, *, search: bool = False, pointer: 
     """
     tree = regex_syntax.parse(pattern, meter.limits, pointer, fold=fold, dot_all=dot_all)
     _check_repetitions(tree, meter, pointer)
-    return _determinise(tree, meter, pointer, before=search, after=search)
+    split = without_lead(tree) if search else None
+    if split is None:
+        return _determinise(tree, meter, pointer, before=search, after=search)
+    lead, rest = split
+    meter.states(len(lead))
+    return behind(lead, meter.shared(("rest of a pattern", rest), lambda: _determinise(
+        rest, meter, pointer, before=True, after=True), lambda dfa: dfa.size))
 
 
 def _check_repetitions(tree: Node, meter: Meter, pointer: str) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from itertools import product
 
 import pytest
 from hypothesis import given, settings
@@ -10,6 +11,7 @@ from hypothesis import strategies as st
 
 from espalier.grammars.compile import compile_constraint
 from espalier.grammars.constraint import Regex
+from espalier.grammars.dfa import trim
 from espalier.grammars.errors import ConstraintTooLarge, InvalidConstraint, Unsatisfiable, UnsupportedKeyword
 from espalier.grammars.limits import Limits, Meter
 from espalier.grammars.regex import compile_regex
@@ -196,3 +198,14 @@ def test_matching_agrees_with_another_engine(pattern: str, texts: list[str]) -> 
     for text in texts:
         assert whole.accepts(map(ord, text)) == bool(oracle.fullmatch(text)), (pattern, text)
         assert search.accepts(map(ord, text)) == bool(oracle.search(text)), (pattern, text)
+
+
+@pytest.mark.parametrize("pattern", [
+    "^abca", "^abca$", "^abc*$", "^aab(b|c)*$", "^(aab(b|c))$", "^(aab|aac)b$", "^a[bc]ab?$", "^aab(?:^b|a)", r"^aab\b",
+    "^aab(?=a)", "^(?:a(?:b(?:c(?:ab)*)))$", "^aab|c", "^abc(?:a|$)b?", "^abb[^a]+$",
+])
+def test_what_follows_certain_first_characters_matches_as_a_whole_pattern_does(pattern: str) -> None:
+    dfa = compile_regex(pattern, Meter(Limits()), search=True)
+    texts = ["".join(letters) for count in range(7) for letters in product("abc", repeat=count)]
+    assert [text for text in texts if dfa.accepts(map(ord, text)) != bool(re.search(pattern, text))] == []
+    assert len(trim(dfa).edges) == len(dfa.edges)
