@@ -158,7 +158,7 @@ class ObjectPlan:
         return next((m for m in self.members if m.required and not m.value.possible), None)
 
     def _lacks(self) -> bool:
-        """Like missing; each required property is looked at once, as what is possible stays so."""
+        """Like missing; each required property is looked at once, as in one fixpoint what is possible stays so."""
         if self.waits is None:
             self.waits = [m.value for m in self.members if m.required]
         while self.waits and self.waits[-1].possible:
@@ -205,6 +205,8 @@ def find_possible(plans: list[ValuePlan]) -> None:
     """Least fixpoint of `possible`, by a work list over who mentions whom."""
     owners: dict[int, list[ValuePlan]] = {}
     for plan in plans:
+        for thing in plan.objects:
+            thing.waits = None
         for inner in mentioned(plan):
             owners.setdefault(id(inner), []).append(plan)
     queue = [plan for plan in plans if _possible(plan)]
