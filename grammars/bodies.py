@@ -11,8 +11,9 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from .body_beside import explore, settle
-from .body_groups import Listing, Scratch, grouped, in_order
-from .body_rows import join, survey
+from .body_groups import Listing, Scratch, grouped, in_order, touched
+from .body_places import join
+from .body_rows import survey
 from .body_steps import alphabet_of, byte_groups, gathered
 from .body_tails import Quotes, tails_of
 from .body_walk import ALONE, AT, FROM, LIGHT, RETURNING, broad, looping, nodes_by_class, scout, spell, weigh
@@ -96,8 +97,8 @@ class BodyStore:
         context.put(TRIE, trie)
         self.groups = byte_groups()
         tokens_in_order, ends, before = in_order(trie)
-        self.nodes, characters = gathered(context.address, trie, before, self.groups, self.longest)
-        self.listing = Listing(tokens_in_order, characters[ends], before, words, dense)
+        self.nodes, characters, letters = gathered(context.address, trie, before, self.groups, self.longest)
+        self.listing = Listing(tokens_in_order, characters[ends], letters[ends], before, words, dense, tokens)
         self.room = _Room(self.longest, words, self.listing)
         self.quotes = Quotes(context.address, trie, before, self.room.stack)
 
@@ -123,18 +124,13 @@ class _Room:
 
     def __init__(self, longest: int, words: int, listing: Listing) -> None:
         self.lock = threading.Lock()
-        self.stack = np.zeros((longest + 2, 5), np.int32)
-        self.found = np.zeros((_NEAR, 3), np.int32)
-        self.ranges = np.zeros((32 * words, 4), np.int32)
-        self.cuts = np.zeros((_NEAR, 2), np.int32)
-        self.exits, self.apart = (np.zeros((_EXITS, 4), np.int32) for _ in range(2))
-        self.sizes, self.found_sizes = (np.zeros(3, np.int64) for _ in range(2))
-        self.votes = np.zeros((len(PLAIN_BYTES), 2), np.int32)
-        self.tokens = np.zeros(_NEAR, np.int32)
-        self.code, self.order = np.zeros(_SPELLED, np.int32), np.zeros(_STATES + 1, np.int32)
-        self.steps, self.loops = np.zeros(256 * _STATES, np.int32), np.zeros((_STATES, 4), np.int64)
-        self.line = np.zeros(_LINE, np.int32)
-        self.scratch = Scratch(_STATES * (longest + 2), listing)
+        self.stack, self.found, self.cuts = touched(longest + 2, 5), touched(_NEAR, 3), touched(_NEAR, 2)
+        self.ranges, self.exits, self.apart = touched(32 * words, 4), touched(_EXITS, 4), touched(_EXITS, 4)
+        self.sizes, self.found_sizes = (np.zeros(5, np.int64) for _ in range(2))
+        self.votes, self.tokens = touched(len(PLAIN_BYTES), 2), touched(_NEAR)
+        self.code, self.order = touched(_SPELLED), touched(_STATES + 1)
+        self.steps, self.line, self.loops = touched(256 * _STATES), touched(_LINE), np.zeros((_STATES, 4), np.int64)
+        self.scratch = Scratch(_STATES, longest + 2, listing)
         self.context = Context(SEARCH.end)
         self.context.put(SEARCH, (self.stack, self.votes, self.found, self.cuts, self.apart, self.found_sizes,
                                   self.tokens))
@@ -271,7 +267,7 @@ class Bodies:
         steps = room.steps[: len(self._alphabet) * len(numbers)].reshape(len(numbers), -1)
         loops, line = room.loops[: len(numbers)], room.line[: len(numbers)]
         if survey(self._context, numbers, self._local, after, self._alphabet, store.nodes, room.stack, steps, loops,
-                  line, width, room.ranges, room.exits, room.sizes) < 0:
+                  line, width, room.ranges, room.exits, room.sizes, room.scratch.lines) < 0:
             return None
         exits = room.exits[: room.sizes[2]]
         large = store.trie.size[exits[:, AT]] > _LARGE
@@ -279,7 +275,8 @@ class Bodies:
         if store.trie.size[exits[:, AT]].sum() > len(store.trie.byte):
             return None
         tails, ids, tries = tails_of(self._context, exits, store.trie, store.listing.before, room.stack, store.quotes)
-        groups, tokens, rows = grouped(store.listing, room.scratch, room.ranges[: room.sizes[0]], loops, width)
+        groups, tokens, rows = grouped(store.listing, room.scratch, room.ranges[: room.sizes[0]], loops, width,
+                                       store.groups, (int(room.sizes[3]), int(room.sizes[4])))
         full = np.zeros(store.words, np.uint32)
         join(rows, tokens, store.trie.twin, full)
         arrays = (groups, tokens, rows, full, tails, ids)
@@ -292,14 +289,12 @@ class Bodies:
     def _beside(self, state: int, hub: int) -> Body | None:
         """The body of a state by its difference from that of a hub; None when they differ too much, or it has none."""
         room = self._store.room
-        if not explore(self._context, room.context.address, self._store.nodes, state, hub):
+        total = int(explore(self._context, room.context.address, self._store.nodes, state, hub))
+        if total < 0:
             return None  # then the hub's body, which takes a hundred times as long, is not wanted either
         base = self._body(hub)
-        if base is None:
+        if base is None or not settle(room.context.address, base.exits):
             return None
-        total = int(settle(self._context, room.context.address, base.exits))
-        if total < 0:
-            return None
-        found, _, left = room.found_sizes.tolist()
+        found, _, left, _, _ = room.found_sizes.tolist()
         return Body(base.rows, base.numbers, room.tokens[:total].copy(), room.found[:found].copy(),
                     room.apart[:left].copy())

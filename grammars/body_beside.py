@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from numba import types
 
-from .body_steps import DOWN, ENDING, LOWER, SPAN
+from .body_steps import DOWN, ENDING, HELD, LOWER, SPAN
 from .body_walk import AFTER, AT, BEFORE, COUNTS, DEAD, END, FROM, TAKEN, TOKEN, WITH, add_exit, borders, inside
 from .context import (
     CONTEXT_TYPE,
@@ -50,70 +50,15 @@ def _find(context, begin, end, state, counts, found, sizes):  # type: ignore[no-
     return True
 
 
-@entry(types.boolean(CONTEXT_TYPE, CONTEXT_TYPE, _i88, _i8, _i8))
-def explore(context, search, nodes, start, hub):  # type: ignore[no-untyped-def]
-    """What the tokens do from `start`, where it is not what they do from `hub`; False without room.
-
-    nodes: as body_steps.py says. found[:sizes[0]]: (token, state, counts) of those that stay inside. cuts[:sizes[1]]:
-    trie nodes [low, high) at which the hub's own tokens and exits do not count. exits[:sizes[2]].
-    """
-    plain, states, go, classes = plain_of(context), states_of(context), go_of(context), classes_of(context)
-    stack, found, cuts, exits, sizes = (stack_of(search), found_of(search), cuts_of(search), exits_of(search),
-                                        sizes_of(search))
-    stack[0, 0], stack[0, 1], stack[0, 2], stack[0, 3], stack[0, 4] = start, 0, hub, 0, 0
-    sizes[0], sizes[1], sizes[2], returning = 0, 0, 0, _i8(0)
-    d = 1 if nodes.shape[0] > 0 else 0
-    while d > 0:
-        above = stack[d - 1]
-        if above[4] < 0:
-            d -= 1
-            continue
-        node = nodes[above[4]]
-        down = node[DOWN]
-        above[4] = above[4] + 1 if down & LAST == 0 else -1
-        state, counts, other, others = above[0], above[1], above[2], above[3]
-        byte, read = down & 0xFF, go[state, classes[down & 0xFF]]
-        if other >= 0 and counts == others and read == go[other, classes[byte]] and read >= -1:
-            continue
-        i, size = node[SPAN] >> 32, node[SPAN] & LOWER
-        to, beside = inside(context, _i8(state), byte), _i8(DEAD)
-        if other >= 0:
-            beside = inside(context, _i8(other), byte)
-        elif plain[i] == 1 and to >> 1 == state and states[state, LOOP] != NO_LOOP:
-            if not _find(context, i, i + size, _i8(state), -2 - counts if to & 1 else _i8(counts), found, sizes):
-                return False
-            continue
-        if to >= 0 and to == beside and counts == others:
-            continue
-        target, within = _i8(-1), False
-        if to >= 0:
-            target = to >> 1
-            counts += to & 1
-            within = not borders(context, target, returning)
-        other = -1
-        if beside != DEAD:
-            deeper = within and beside >= 0 and not borders(context, beside >> 1, returning)
-            if sizes[1] >= cuts.shape[0]:
-                return False
-            cuts[sizes[1], 0], cuts[sizes[1], 1] = i, i + 1 if deeper else i + size
-            sizes[1] += 1
-            if deeper:
-                other = beside >> 1
-                others += beside & 1
-        if to == DEAD:
-            continue
-        if target >= 0 and (down & LOWER) >> ENDING > 0 and not _find(
-                context, i, i + 1, target, _i8(counts), found, sizes):
-            return False
-        if within:
-            if size > 1:
-                below = stack[d]
-                below[0], below[1], below[2], below[3], below[4] = target, counts, other, others, down >> 32
-                d += 1
-        elif target < 0 or size > 1:
-            way, leaving = (BEFORE, _i8(state)) if target < 0 else (AFTER, target)
-            if not add_exit(exits, sizes, i, _i8(way), leaving, _i8(counts)):
-                return False
+@inner(types.boolean(_i8s, types.boolean, _i44, _i8s, _i4))
+def _cut(node, alone, cuts, sizes, tokens):  # type: ignore[no-untyped-def]
+    """Adds a node, or (unless `alone`) its subtree, to the cuts; False without room for it or all their tokens."""
+    i, size, held = node[SPAN] >> 32, node[SPAN] & LOWER, node[HELD]
+    sizes[3] += (node[DOWN] & LOWER) >> ENDING if alone else (held & LOWER) - (held >> 32)
+    if sizes[1] >= cuts.shape[0] or sizes[3] > tokens.size:
+        return False
+    cuts[sizes[1], 0], cuts[sizes[1], 1] = i, i + 1 if alone else i + size
+    sizes[1] += 1
     return True
 
 
@@ -134,15 +79,81 @@ def _tokens_in(context, cuts, count, tokens):  # type: ignore[no-untyped-def]
     return _i8(total)
 
 
-@entry(_i8(CONTEXT_TYPE, CONTEXT_TYPE, _i44))
-def settle(context, search, base):  # type: ignore[no-untyped-def]
-    """Ends what `explore` began, for a hub whose exits are `base`: cut[:n], the tokens of the cuts, and exits with
-    those of the hub that are outside of them. Returns n, -1 without room."""
+@entry(_i8(CONTEXT_TYPE, CONTEXT_TYPE, _i88, _i8, _i8))
+def explore(context, search, nodes, start, hub):  # type: ignore[no-untyped-def]
+    """What the tokens do from `start`, where it is not what they do from `hub`.
+
+    nodes: as body_steps.py says. found[:sizes[0]]: (token, state, counts) of those that stay inside. exits[:sizes[2]].
+    cuts[:sizes[1]]: trie nodes [low, high) at which the hub's own tokens and exits do not count; cut[:n]: their tokens.
+    Returns n, -1 without room.
+    """
+    plain, states, go, classes = plain_of(context), states_of(context), go_of(context), classes_of(context)
+    stack, found, cuts, exits, sizes = (stack_of(search), found_of(search), cuts_of(search), exits_of(search),
+                                        sizes_of(search))
+    stack[0, 0], stack[0, 1], stack[0, 2], stack[0, 3], stack[0, 4] = start, 0, hub, 0, 0
+    sizes[:] = 0
+    returning, tokens = _i8(0), cut_of(search)
+    d = 1 if nodes.shape[0] > 0 else 0
+    while d > 0:
+        above = stack[d - 1]
+        if above[4] < 0:
+            d -= 1
+            continue
+        node = nodes[above[4]]
+        down = node[DOWN]
+        above[4] = above[4] + 1 if down & LAST == 0 else -1
+        state, counts, other, others = above[0], above[1], above[2], above[3]
+        byte, read = down & 0xFF, go[state, classes[down & 0xFF]]
+        if other >= 0 and counts == others and read == go[other, classes[byte]] and read >= -1:
+            continue
+        i, size = node[SPAN] >> 32, node[SPAN] & LOWER
+        to, beside = inside(context, _i8(state), byte), _i8(DEAD)
+        if other >= 0:
+            beside = inside(context, _i8(other), byte)
+        elif plain[i] == 1 and to >> 1 == state and states[state, LOOP] != NO_LOOP:
+            if not _find(context, i, i + size, _i8(state), -2 - counts if to & 1 else _i8(counts), found, sizes):
+                return _i8(-1)
+            continue
+        if to >= 0 and to == beside and counts == others:
+            continue
+        target, within = _i8(-1), False
+        if to >= 0:
+            target = to >> 1
+            counts += to & 1
+            within = not borders(context, target, returning)
+        other = -1
+        if beside != DEAD:
+            deeper = within and beside >= 0 and not borders(context, beside >> 1, returning)
+            if not _cut(node, deeper, cuts, sizes, tokens):
+                return _i8(-1)
+            if deeper:
+                other = beside >> 1
+                others += beside & 1
+        if to == DEAD:
+            continue
+        if target >= 0 and not _find(context, i, i + 1, target, _i8(counts), found, sizes):
+            return _i8(-1)
+        if within:
+            if size > 1:
+                below = stack[d]
+                below[0], below[1], below[2], below[3], below[4] = target, counts, other, others, down >> 32
+                d += 1
+        elif target < 0 or size > 1:
+            way, leaving = (BEFORE, _i8(state)) if target < 0 else (AFTER, target)
+            if not add_exit(exits, sizes, i, _i8(way), leaving, _i8(counts)):
+                return _i8(-1)
+    return _tokens_in(context, cuts, _i8(sizes[1]), tokens)
+
+
+@entry(types.boolean(CONTEXT_TYPE, _i44))
+def settle(search, base):  # type: ignore[no-untyped-def]
+    """Adds to the exits that `explore` found those of the hub, `base`, that are outside of its cuts; False without
+    room."""
     cuts, exits, sizes = cuts_of(search), exits_of(search), sizes_of(search)
     for e in range(base.shape[0]):
         apart, at = True, base[e, AT]
         for c in range(sizes[1]):
             apart = apart and not cuts[c, 0] <= at < cuts[c, 1]
         if apart and not add_exit(exits, sizes, _i8(at), _i8(base[e, WITH]), _i8(base[e, FROM]), _i8(base[e, TAKEN])):
-            return _i8(-1)
-    return _tokens_in(context, cuts, _i8(sizes[1]), cut_of(search))
+            return False
+    return True

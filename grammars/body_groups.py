@@ -7,24 +7,30 @@ ready, and the few other tokens are taken out.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
-from .body_rows import arrange, begin_rows, choose_line, count_tokens, distribute
+from .body_places import arrange, begin_rows, choose_line, count_tokens, distribute, mark_crossing
 from .trie import Trie
 
 
 class Listing:
-    """The tokens of a vocabulary in the order of its trie: their ids, twins too, and how many characters they have.
+    """The tokens of a vocabulary in the order of its trie: their ids, twins too, how many characters they have, and
+    letters, the groups of those in ASCII. text, starts: of all, one behind the other.
 
     before: [nodes + 1] how many come before each node. every: the row of all. By a number of characters: amounts, how
     many tokens have it, and row, which of `rows` holds these; 0 and -1 where they are fewer than `dense`, the tokens
     from which on a group is kept as a row. rare: which tokens have such a number.
     """
 
-    def __init__(self, tokens: Any, characters: Any, before: Any, words: int, dense: int) -> None:
-        self.tokens, self.characters, self.before, self.dense = tokens, characters, before, dense
+    def __init__(self, tokens: Any, characters: Any, letters: Any, before: Any, words: int, dense: int,
+                 texts: Sequence[bytes]) -> None:
+        self.tokens, self.characters, self.letters, self.before, self.dense = tokens, characters, letters, before, dense
+        ordered = [texts[token] for token in tokens.tolist()]
+        self.text = np.frombuffer(b"".join(ordered), np.uint8).copy()
+        self.starts = np.cumsum([0, *map(len, ordered)], dtype=np.int64)
         amounts = np.bincount(characters, minlength=1)
         often = amounts >= dense
         self.amounts = np.where(often, amounts, 0).astype(np.int32)
@@ -57,21 +63,32 @@ class Scratch:
     """Room to make groups in: new memory costs more than the work, a microsecond for each 4 kB. places: zeros between
     two uses."""
 
-    def __init__(self, places: int, listing: Listing) -> None:
-        tokens, longest = len(listing.tokens), len(listing.amounts)
-        self.places, self.used = np.zeros(places, np.int32), np.zeros(min(places, tokens) + longest, np.int32)
-        self.ways, self.line, self.whose = (np.zeros(longest + more, np.int32) for more in (2, 0, 0))
+    def __init__(self, states: int, width: int, listing: Listing) -> None:
+        """For bodies of so many states, with so many places each, at most."""
+        places, tokens, longest = states * width, len(listing.tokens), len(listing.amounts)
+        self.places, self.used = touched(places), touched(min(places, tokens) + longest)
+        self.line, self.whose = touched(longest), touched(longest)
+        self.lines, self.ways = touched(2, longest), touched(states, longest)
         self.sizes = np.zeros(3, np.int64)
+        self.crosses, self.others = touched(tokens).astype(np.uint8), touched(tokens + 1)
 
 
-def grouped(listing: Listing, scratch: Scratch, found: Any, loops: Any, width: int) -> tuple[Any, Any, Any]:
-    """(groups, tokens, rows), as BodyRows has them, of what a survey found in a body. width: places of each state."""
+def touched(*shape: int) -> Any:
+    """Zeros, int32, in memory that is there: unlike that of np.zeros, which a first use would wait for."""
+    return np.full(shape, 0, np.int32)
+
+
+def grouped(listing: Listing, scratch: Scratch, found: Any, loops: Any, width: int, groups_of: Any,
+            crossing: tuple[int, int]) -> tuple[Any, Any, Any]:
+    """(groups, tokens, rows), as BodyRows has them, of what a survey found in a body. width: places of each state.
+    groups_of: of bytes. crossing: the groups of characters that cross, among so many first ones."""
     places, line, ways, total = scratch.places, scratch.line, scratch.ways, len(listing.tokens)
-    ways[:] = -1
-    most = int(2 * choose_line(found, loops, ways, width, line, listing.dense) > total)
-    ways[:] = -1
+    crossed = mark_crossing(found, listing.characters, listing.letters, listing.text, listing.starts,
+                            groups_of, *crossing, scratch.crosses, scratch.others)
+    most = int(2 * choose_line(found, loops, ways, width, line, listing.dense, scratch.lines, crossed, total) > total)
+    crosses = (scratch.lines, scratch.crosses, scratch.others, 2 * crossed > total)
     used = scratch.used[: count_tokens(found, places, width, listing.characters, loops, ways, line, most,
-                                       listing.amounts, listing.rare, scratch.used)]
+                                       listing.amounts, listing.rare, scratch.used, *crosses)]
     groups = np.empty((len(used), 5), np.int32)
     count = arrange(places, used, width, listing.dense, total, line, listing.row, most, groups, scratch.sizes)
     small, big, main = scratch.sizes.tolist()
@@ -80,5 +97,5 @@ def grouped(listing: Listing, scratch: Scratch, found: Any, loops: Any, width: i
     rows = np.zeros((max(big, 1), listing.rows.shape[1]), np.uint32)
     begin_rows(places, line, most, groups, main, listing.every, listing.rows, listing.row, scratch.whose, rows)
     distribute(found, places, used, width, listing.tokens, listing.characters, loops, ways, line, most, scratch.whose,
-               listing.rare, groups, tokens, rows, main)
+               listing.rare, groups, tokens, rows, main, *crosses)
     return groups, tokens, rows

@@ -123,18 +123,22 @@ def _is_white(path, d):  # type: ignore[no-untyped-def]
     return False
 
 
-@entry(types.void(CONTEXT_TYPE, _u1, _i4, _i88, _u1, _i88, _i4))
-def gather_nodes(context, groups, before, waiting, path, nodes, characters):  # type: ignore[no-untyped-def]
+@entry(types.void(CONTEXT_TYPE, _u1, _i4, _i88, _u1, _i88, _i4, types.int64[::1]))
+def gather_nodes(context, groups, before, waiting, path, nodes, characters, letters):  # type: ignore[no-untyped-def]
     """Fills nodes (columns as above) for the context's trie. before: how many tokens come before each node; waiting:
-    zeros [depth of the trie + 2, 5]; path: as many bytes; characters: [nodes] filled with how many begin up to each."""
+    zeros [depth of the trie + 2, 5]; path: as many bytes; characters, letters: [nodes] filled with how many begin up to
+    each, and the groups of those in ASCII."""
     byte, depth, size, token = byte_of(context), depth_of(context), size_of(context), token_of(context)
     trie_nodes, spelt = trie_nodes_of(context), spelt_of(context)
     for i in range(byte.size):
         path[depth[i] - 1] = byte[i]
         waiting[depth[i], 0] = waiting[depth[i] - 1, 0] + begins(_i8(byte[i])) if depth[i] > 1 else begins(_i8(byte[i]))
-        characters[i] = waiting[depth[i], 0]
+        letter = _i8(0) if byte[i] >= 0x80 else _i8(1) << groups[byte[i]]
+        waiting[depth[i], 1] = waiting[depth[i] - 1, 1] | letter if depth[i] > 1 else letter
+        characters[i], letters[i] = waiting[depth[i], 0], waiting[depth[i], 1]
         nodes[trie_nodes[i, PLACE], BELOW] = _SPACES if byte[i] >= 0x80 and _is_white(path, _i8(depth[i])) else _WHOLE
     waiting[:, 0] = 0
+    waiting[:, 1] = 0
     for k in range(byte.size):
         i = byte.size - 1 - k
         own, above, b = waiting[depth[i] + 1], waiting[depth[i]], _i8(byte[i])
@@ -287,10 +291,11 @@ def alphabet_of(classes: Bytes, count: int, groups: Bytes) -> Any:
     return found
 
 
-def gathered(context: int, trie: Trie, before: Any, groups: Bytes, longest: int) -> tuple[Any, Any]:
-    """(int64 [nodes, 4], columns as named above; [nodes] characters up to each) of the trie that a context begins
-    with."""
+def gathered(context: int, trie: Trie, before: Any, groups: Bytes, longest: int) -> tuple[Any, Any, Any]:
+    """(int64 [nodes, 4], columns as named above; [nodes] characters up to each; [nodes] the groups of those in ASCII)
+    of the trie that a context begins with."""
     nodes, characters = np.zeros((len(trie.byte), 4), np.int64), np.zeros(len(trie.byte), np.int32)
+    letters = np.zeros(len(trie.byte), np.int64)
     gather_nodes(context, groups, before, np.zeros((longest + 2, 5), np.int64), np.zeros(longest + 2, np.uint8),
-                 nodes, characters)
-    return nodes, characters
+                 nodes, characters, letters)
+    return nodes, characters, letters

@@ -30,6 +30,8 @@ SCHEMAS = [
     ({"properties": {"a": {"type": "string", "pattern": "^(\\d+\\.\\d+.*)$", "maxLength": 32}}}, {"a": "1.20 \u00e9t"}),
     ({"properties": {"a": {"type": "string", "pattern": "[0-9a-f]+", "minLength": 12, "maxLength": 12}}},
      {"a": "\u00e9 of 12 char"}),
+    ({"properties": {"a": {"type": "string", "pattern": "[q-z]", "minLength": 3, "maxLength": 9}}}, {"a": "a honeéy"}),
+    ({"properties": {"a": {"type": "string", "pattern": "[0-9A-F]"}}}, {"a": "é an odd number 5 of bees"}),
     ({"properties": {"a": {"anyOf": [{"type": "string", "minLength": 3, "maxLength": 9}, {"type": "null"}]}}},
      {"a": "honey"}),
     ({"properties": {"a": {"anyOf": [{"format": "hostname"}, {"format": "ipv6"}]}}}, {"a": "my-host.example"}),
