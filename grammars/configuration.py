@@ -154,7 +154,7 @@ class Explorer:
                 found = look(self._address, finished.address, self._number(configuration), configuration.flags)
                 if found >= 0:
                     return int(found)
-                finished.grow()
+                finished.make_room(found)
 
     def find(self, configuration: Configuration, finished: Finished) -> int:
         """Walks the configuration and keeps its mask, whose number is returned. Its bits: `words`."""

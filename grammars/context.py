@@ -173,13 +173,22 @@ BODY = Part()
 groups_of, body_tokens_of, rows_of = BODY.array(_i44, 5), BODY.array(_i4), BODY.array(_u44)
 full_of, tails_of, ids_of = BODY.array(_u4), BODY.array(_i44, 6), BODY.array(_i44, 2)
 
-# Of the search for one (bodies.py), also in a list of its own.
+# Of the states that repeat and the walk by them (hubs.py, spread.py), in a list of its own; and of one of their loops
+# (loops.py): then comes the trie of its tails.
+HUBS = Part()
+hubs_of, loop_sets_of, couples_of = HUBS.array(_i44, 4), HUBS.array(_i88, 6), HUBS.array(_i44, 2)
+loops_of, items_of = HUBS.array(_i88, 7), HUBS.array(_i88, 8)
+bundles_of, wanted_of, follow_of = HUBS.array(_i88, 7), HUBS.array(_i8s), HUBS.array(_u11)
+LOOP = Part()
+loop_row_of, loop_tokens_of, loop_ids_of = LOOP.array(_u4), LOOP.array(_i4), LOOP.array(_i44, 2)
+
+# Of the search for a body (bodies.py), also in a list of its own.
 SEARCH = Part()
 stack_of, votes_of, found_of = SEARCH.array(_i44, 5), SEARCH.array(_i44, 2), SEARCH.array(_i44, 3)
 cuts_of, exits_of = SEARCH.array(_i44, 2), SEARCH.array(_i44, 4)
 sizes_of, cut_of = SEARCH.array(_i8s), SEARCH.array(_i4)
 
-for _part in (TRIE, TABLES, ARENA, ROOM, MET, FINISHED, BODY, SEARCH):
+for _part in (TRIE, TABLES, ARENA, ROOM, MET, FINISHED, BODY, HUBS, LOOP, SEARCH):
     _part.complete()
 
 

@@ -26,6 +26,7 @@ from .context import (
 from .jit import entry, inner
 from .rows import Row
 from .signature import longest_signature, sign
+from .spreading import Spreading, spreads
 from .tables import Tables
 from .vocabulary import Vocabulary
 
@@ -33,10 +34,10 @@ from .vocabulary import Vocabulary
 # looked, how much U can grow by one of its tokens (-1: there is no mask), and where its marks lie
 BEGIN, END, DEPTHS, DEPTH, GROWTH, MARKS, MARKS_END = 0, 1, 2, 3, 4, 5, 6
 # slots of `answer`: the ends of what is kept, the longest token, the nodes from which on a walk is not light
-# (looking.py); of the mask at hand, the same as in `kept`, how many of its marked tokens are struck and unsure, and
-# whether it was walked just now
-KEPT, SIGNED, MARKED_ALL, REACH, WORTH, FAR_LOOKED, GROWS, MARKED_HERE, STRUCK, UNSURE, FRESH = range(11)
-NO_ROOM = -1
+# (looking.py), the address of what masks by hubs need (spreading.py; 0: none are made); of the mask at hand, the same as
+# in `kept`, how many of its marked tokens are struck and unsure, and whether it was walked just now
+KEPT, SIGNED, MARKED_ALL, REACH, WORTH, HUBS_AT, FAR_LOOKED, GROWS, MARKED_HERE, STRUCK, UNSURE, FRESH = range(12)
+NO_ROOM, WANTS_LOOP = -1, -2
 _MOST, _MOST_MARKS = 1 << 14, 1 << 20  # signatures, and marks: where there are more, all are forgotten
 
 _i8 = types.int64
@@ -115,7 +116,9 @@ class Finished:
     def __init__(self, tables: Tables, vocabulary: Vocabulary) -> None:
         self._weights = np.empty(tables.go.shape[1], np.int64)
         nodes_by_class(tables.classes, vocabulary.bodies.first, self._weights)
-        self._about = (vocabulary.longest, vocabulary.bodies.worth)
+        self._spreading = Spreading(tables, vocabulary) if spreads(tables) else None
+        hubs = self._spreading.address if self._spreading is not None else 0
+        self._about = (vocabulary.longest, vocabulary.bodies.worth, hubs)
         self._context = Context(FINISHED.end)
         self.address = self._context.address
         self.masks: dict[int, Mask] = {}
@@ -125,13 +128,20 @@ class Finished:
         """Forgets them."""
         self.masks.clear()
         answer = np.zeros(FRESH + 1, np.int64)
-        answer[KEPT], answer[REACH], answer[WORTH] = 1, *self._about
+        answer[KEPT], answer[REACH], answer[WORTH], answer[HUBS_AT] = 1, *self._about
         self._put(_Arrays(*_room(1 << 7, 1 << 10, 1 << 10), answer, self._weights))
 
     def _put(self, arrays: _Arrays) -> None:
         self._arrays = arrays
         self.answer = arrays.answer.data
         self._context.put(FINISHED, arrays)
+
+    def make_room(self, trouble: int) -> None:
+        """Does what compiled code asked for by NO_ROOM or WANTS_LOOP."""
+        if trouble == WANTS_LOOP and self._spreading is not None:
+            self._spreading.fetch()
+        else:
+            self.grow()
 
     def grow(self, marked: int = 0) -> None:
         """Makes room for four times as much, and for so many marks more; or forgets all, when there were too many."""

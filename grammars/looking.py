@@ -40,6 +40,7 @@ from .finished import (
     FRESH,
     GROWS,
     GROWTH,
+    HUBS_AT,
     MARKED_ALL,
     MARKED_HERE,
     MARKS,
@@ -47,11 +48,13 @@ from .finished import (
     NO_ROOM,
     STRUCK,
     UNSURE,
+    WANTS_LOOP,
     WORTH,
     find_kept,
 )
 from .jit import entry, inner
 from .masking import NO_LIMIT, WORDS, walk
+from .spread import GIVEN_UP, WANTS, spread
 from .tables import CALLED_RULE, CALLS, CALLS_END, FINAL
 from .verdicts import judge
 from .walk import ALLOWED, LOOKED, MARKED, NODE, OPEN, REG, STATE, WORST, nearest
@@ -251,7 +254,7 @@ def without(context, row, struck):  # type: ignore[no-untyped-def]
 @entry(_i8(CONTEXT_TYPE, CONTEXT_TYPE, _i8, _i8))
 def look(context, finished, number, flags):  # type: ignore[no-untyped-def]
     """The number of the mask of configuration `number`, which `answer` tells of; walked, when it is light and not
-    there (its bits are the room's words). 0 where none is kept, NO_ROOM.
+    there (its bits are the room's words). 0 where none is kept, NO_ROOM, WANTS_LOOP.
 
     flags: ENDS, USED. The room's struck and unsure: its tokens that keys written forbid, and those to test.
     """
@@ -270,6 +273,12 @@ def look(context, finished, number, flags):  # type: ignore[no-untyped-def]
     answer[FRESH] = 0
     if found > 0:
         _answer(context, finished, found, count, flags)
-    elif _light(context, finished, count) and _walk_light(context, number, count) >= 0:
+        return found
+    walked = _i8(GIVEN_UP)
+    if answer[HUBS_AT] != 0:
+        walked = spread(context, _i8(answer[HUBS_AT]), count)
+    if walked == WANTS:
+        return _i8(WANTS_LOOP)
+    if walked >= 0 or (_light(context, finished, count) and _walk_light(context, number, count) >= 0):
         found = _keep(context, finished, number, flags)
     return found

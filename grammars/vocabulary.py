@@ -10,6 +10,7 @@ import numpy.typing as npt
 
 from .bodies import BodyStore
 from .ir import special as spelled
+from .loops import Loops
 from .slices import Slices
 from .trie import Trie, build_trie, heads
 
@@ -55,6 +56,7 @@ class Vocabulary:
         self.heads = heads(self.trie)
         self.slices = Slices(self.trie, self.words)
         self.bodies = BodyStore(self.trie, self.spelled, self.words)
+        self.loops = Loops(self.bodies)
         self.node_of = self._nodes()
         self.single = self._single_bytes()
         self.wide = self._wide()

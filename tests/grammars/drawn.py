@@ -20,6 +20,7 @@ from espalier.grammars.ir import (
     Rule,
     pack_edges,
 )
+from espalier.grammars.loops import Loops
 from espalier.grammars.vocabulary import Vocabulary
 
 LETTERS = b'abc"'
@@ -53,8 +54,9 @@ def small_vocabulary(extra: Sequence[bytes], letters: bytes = LETTERS, names: Se
     named = {name: special + 2 + i for i, name in enumerate(names)}
     vocabulary = Vocabulary([*tokens, letters[:1], b""], special=(special, *named.values()), stop=(special + 1,),
                             encode=encode, size=special + 5 + len(names), specials=named)
-    # Bodies are for large vocabularies: here every state gets one, so that the references judge them too.
+    # Bodies and loops are for large vocabularies: here every state gets one, so that the references judge them too.
     vocabulary.bodies = BodyStore(vocabulary.trie, vocabulary.spelled, vocabulary.words, worth=0, dense=2)
+    vocabulary.loops = Loops(vocabulary.bodies, worth=2)
     return vocabulary
 
 

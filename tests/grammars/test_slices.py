@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from espalier.grammars import slicing
+from espalier.grammars import finished, slicing
 from espalier.grammars.compile import compile_constraint
 from espalier.grammars.constraint import Gbnf
 from espalier.grammars.vocabulary import Vocabulary
@@ -26,7 +26,7 @@ GRAMMARS = [
 ]
 
 
-def _large_vocabulary() -> Vocabulary:
+def large_vocabulary() -> Vocabulary:
     """Some 4,000 tokens: all short texts over a few letters, and marks among them."""
     texts = {"".join(t) for n in (1, 2, 3) for t in product("abil+ (", repeat=n)}
     texts |= {"".join(t) + mark for n in (3, 4) for t in product("ail", repeat=n) for mark in ("", "=", "'", "é", ".,")}
@@ -37,7 +37,7 @@ def _large_vocabulary() -> Vocabulary:
 
 @pytest.fixture(scope="module")
 def vocabulary() -> Vocabulary:
-    return _large_vocabulary()
+    return large_vocabulary()
 
 
 @pytest.mark.parametrize("large", [1 << 20, 16])
@@ -48,6 +48,7 @@ def test_masks_equal_tests_of_each_token(vocabulary: Vocabulary, rules: str, lar
                                          spare: int) -> None:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(slicing, "_LARGE", large)
+        patch.setattr(finished, "spreads", lambda tables: False)
         compiled = bind(compile_constraint(Gbnf(rules)), vocabulary)
         free, matcher = compiled.matcher(forcing=False, closing=False), compiled.matcher(forcing=False)
         for _ in range(5):
