@@ -34,8 +34,8 @@ from .vocabulary import Vocabulary
 # looked, how much U can grow by one of its tokens (-1: there is no mask), and where its marks lie
 BEGIN, END, DEPTHS, DEPTH, GROWTH, MARKS, MARKS_END = 0, 1, 2, 3, 4, 5, 6
 # slots of `answer`: the ends of what is kept, the longest token, the nodes from which on a walk is not light
-# (looking.py), the address of what masks by hubs need (spreading.py; 0: none are made); of the mask at hand, the same as
-# in `kept`, how many of its marked tokens are struck and unsure, and whether it was walked just now
+# (looking.py), the address of what masks by hubs need (spreading.py; 0: none are made); of the mask at hand, the same
+# as in `kept`, how many of its marked tokens are struck and unsure, and whether it was walked just now
 KEPT, SIGNED, MARKED_ALL, REACH, WORTH, HUBS_AT, FAR_LOOKED, GROWS, MARKED_HERE, STRUCK, UNSURE, FRESH = range(12)
 NO_ROOM, WANTS_LOOP = -1, -2
 _MOST, _MOST_MARKS = 1 << 14, 1 << 20  # signatures, and marks: where there are more, all are forgotten

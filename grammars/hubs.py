@@ -1,6 +1,6 @@
 """Hubs: the states that repeat, inside of a name, a number, a string, and those that may do as they do.
 
-A state is its own hub when many bytes lead back to it. Another state has a hub when most of its common bytes lead to
+A state is its own hub when many bytes lead back to it, and nowhere else (by a call or a return). Another state has a hub when most of its common bytes lead to
 one, and it *covers* that: whatever the hub can do it can do too, and end nowhere else, step by step. (In `"de"` of a
 name that may yet be the word `def` all that a name allows is allowed, and one byte more is told apart.) Then its tokens
 are those of the hub, and those found where the two differ.
@@ -146,11 +146,10 @@ def _group(byte):  # type: ignore[no-untyped-def]
 
 
 @inner(types.boolean(CONTEXT_TYPE, CONTEXT_TYPE, _i8, _i8))
-def _may_follow(context, own, state, c):  # type: ignore[no-untyped-def]
-    """Whether a byte of class c may be read in a state, in a rule that it calls, or where it returns."""
+def _besides(context, own, state, c):  # type: ignore[no-untyped-def]
+    """Whether a byte of class c may be read in a rule that a state calls, or where it returns."""
     states, calls = states_of(context), calls_of(context)
-    if go_of(context)[state, c] != -1 or (
-            states[state, FINAL] == 1 and follow_of(own)[states[state, RULE], c] == 1):
+    if states[state, FINAL] == 1 and follow_of(own)[states[state, RULE], c] == 1:
         return True
     for k in range(states[state, CALLS], states[state, CALLS_END]):
         if first_of(context)[calls[k, CALLED_RULE], c] == 1:
@@ -175,9 +174,14 @@ def _learn_hub(context, own, state):  # type: ignore[no-untyped-def]
         inside, kind = _characters(context, own, state, _i8(LINE)), LINE
     sets[at, WHOLE], sets[at, DEAD_GROUPS] = kind if inside >= 0 else 0, LETTERS | DIGITS | OTHERS
     for byte in range(256):
-        if go[state, classes[byte]] == state:
+        c = classes[byte]
+        back, other = go[state, c] == state, _besides(context, own, state, _i8(c))
+        stays = back or (inside >= 0 and UTF8[kind, 0, byte] != DEAD)
+        if stays and other:
+            return False  # what stays could also leave here
+        if back:
             sets[at, byte >> 6] |= _i8(1) << (byte & 63)
-        elif _may_follow(context, own, state, _i8(classes[byte])) and (inside < 0 or byte < 0xC2):
+        elif not stays and (other or go[state, c] != -1):
             sets[at, DEAD_GROUPS] &= ~_group(_i8(byte))
     found, equal = -1, False
     while not equal:

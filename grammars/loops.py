@@ -108,7 +108,8 @@ def _index(byte, depth, size, token, plain, table, kids, spelt, place):  # type:
         place[depth[i]] += 1
         kids[at] = i
         spelt[at] = byte[i] if after < byte.size and depth[after] == depth[i] else byte[i] | LAST
-        table[i, SIZE], table[i, TOKEN], table[i, AT], table[i, WHAT] = size[i], token[i], at, byte[i] | depth[i] << DEEP
+        table[i, SIZE], table[i, TOKEN], table[i, AT] = size[i], token[i], at
+        table[i, WHAT] = byte[i] | depth[i] << DEEP
         plain[i] = 0
 
 
@@ -140,7 +141,7 @@ class Loops:
         self._path, self._inside = np.zeros((bodies.longest + 2, 4), np.int32), np.zeros(bodies.longest + 2, np.uint8)
 
     def get(self, node: int, first: Sequence[int], then: Sequence[int]) -> Loop:
-        """The loop at a node (-1: none) whose first byte is in a set of four words, with the others as `loop_sets` tells
+        """The loop at a node (-1: none) whose first byte is in a set of four words, the others as `loop_sets` tells
         (hubs.py)."""
         key = (node, tuple(first), tuple(then))
         with self._lock:

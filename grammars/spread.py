@@ -14,7 +14,6 @@ from .arena import DEPTH, FULL, KEYS, NODES, PARENT, REGISTER, RETURN, SETS, und
 from .context import (
     CONTEXT_TYPE,
     LOOP,
-    TRIE_TYPE,
     bundles_of,
     byte_of,
     calls_of,
@@ -36,7 +35,6 @@ from .context import (
     spelt_of,
     states_of,
     threads_of,
-    token_of,
     trie_nodes_of,
     twin_of,
     wanted_of,
@@ -44,7 +42,7 @@ from .context import (
 )
 from .hubs import COST, SET, WHOLE, calls_too, hub_of
 from .jit import inner, shared
-from .tables import BACK, BASE, CALLEE, CALLS, CALLS_END, FAR, FINAL, KIND, PLAIN
+from .tables import BASE, CALLEE, CALLS, CALLS_END, FAR, FINAL, KIND, PLAIN
 from .trie import LAST, PLACE, SIZE, TOKEN
 from .walk import LOOKED, NODE, ORIGIN, REG, STATE, WORST, enter
 

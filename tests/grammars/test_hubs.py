@@ -40,6 +40,8 @@ RULES = [
     'root ::= (k | [a-lé-ü] [a-lé-ü]*) (" " root)? ","\nk ::= "ai" | "al+" root "l"',
     'root ::= ([a-z ] | "(" root ")")+ "ai="',
     'root ::= n "(" (n ("," n)*)? ")" "="\nn ::= [a-l]+',
+    'root ::= n (root ".")?\nn ::= [a-l]+ | "(" n ")"',
+    'root ::= [a-l]+ (n | ".")\nn ::= [a-l]+ "=" | "(" n ")"',
 ]
 
 
@@ -95,10 +97,9 @@ def _closes(matcher: object, token: int, budget: int) -> bool:
     return ahead.must_end() or ahead.min_tokens() <= budget - 1
 
 
-def test_loops_are_made_once_for_all_grammars_of_a_vocabulary(smollm2: Vocabulary, monkeypatch: pytest.MonkeyPatch) -> None:
-    made: list[object] = []
-    make = Loops._make
-    monkeypatch.setattr(Loops, "_make", lambda self, *about: made.append(about) or make(self, *about))  # type: ignore[func-returns-value]
+def test_loops_are_made_once_for_all_grammars_of_a_vocabulary(smollm2, monkeypatch):
+    made, make = [], Loops._make
+    monkeypatch.setattr(Loops, "_make", lambda self, *about: made.append(about) or make(self, *about))
     vocabulary = with_loops(smollm2, 1 << 10)
     for rules in ('root ::= [a-z]+ "." root | "x"', 'root ::= "(" [a-z]+ ")" | [a-z]+ "-"'):
         grammar = bind(compile_constraint(Gbnf(rules)), vocabulary)
