@@ -91,7 +91,7 @@ def lay_out(tree, path, byte, depth, size, token):  # type: ignore[no-untyped-de
             node = tree[path[d, 0], _NEXT]
 
 
-def _overlaid(context: int, exits: Any, path: Any, tokens: int, nodes: int) -> tuple[Trie, Any]:
+def overlaid(context: int, exits: Any, path: Any, tokens: int, nodes: int) -> tuple[Trie, Any]:
     """(what follows these exits, with numbers for tokens, and which tokens these are with their counts), of so many
     tokens and nodes in all."""
     ids = np.zeros((tokens, 2), np.int32)
@@ -114,7 +114,7 @@ class Quotes:
         counts = before[nodes + trie.size[nodes]] - before[nodes]
         exits = np.zeros((len(nodes), 4), np.int32)
         exits[:, AT], exits[:, WITH] = nodes, BEFORE
-        self.before, ids = _overlaid(context, exits, path, int(counts.sum()), int(trie.size[nodes].sum()))
+        self.before, ids = overlaid(context, exits, path, int(counts.sum()), int(trie.size[nodes].sum()))
         self.tokens, self.first = ids[:, 0].copy(), np.full(len(trie.byte), -1, np.int32)
         self.first[nodes] = np.cumsum(counts) - counts
         byte, (depth, size, token) = self.before.byte[1:], (array[1:].copy() for array in self.before[1:4])
@@ -155,7 +155,7 @@ def tails_of(context: int, exits: Any, trie: Trie, before: Any, path: Any,
             tries.append(quotes.behind if how == AFTER else quotes.before)
             ids = quotes.ids(exits[here], before, trie)
         else:
-            trie_here, ids = _overlaid(context, exits[here], path, tokens, int(nodes[here].sum()))
+            trie_here, ids = overlaid(context, exits[here], path, tokens, int(nodes[here].sum()))
             tries.append(trie_here)
         tails.append((-1, how, state, ids[:, 1].max(initial=0), first, first + len(ids)))
         found.append(ids)

@@ -1,9 +1,9 @@
 """Hubs: the states that repeat, inside of a name, a number, a string, and those that may do as they do.
 
-A state is its own hub when many bytes lead back to it, and nowhere else (by a call or a return). Another state has a hub when most of its common bytes lead to
-one, and it *covers* that: whatever the hub can do it can do too, and end nowhere else, step by step. (In `"de"` of a
-name that may yet be the word `def` all that a name allows is allowed, and one byte more is told apart.) Then its tokens
-are those of the hub, and those found where the two differ.
+A state is its own hub when many bytes lead back to it, and nowhere else (by a call or a return). Another state has a
+hub when one of its common bytes leads to one, and it *covers* that: whatever the hub can do it can do too, step by
+step. (In `de` of a name that may yet be the word `def` all that a name allows is allowed, and one byte more is told
+apart.) Then its tokens are those of the hub, and those found where the two differ.
 """
 
 from __future__ import annotations

@@ -17,15 +17,13 @@ import numpy as np
 from numba import types
 
 from .bodies import BodyStore
-from .body_steps import BELOW, PLACE, SPACES
-from .body_tails import grow, lay_out
-from .body_walk import AT as NODE
-from .body_walk import BEFORE, WITH
-from .context import CONTEXT_TYPE, LOOP, TRIE, Context, byte_of, depth_of, size_of
+from .body_steps import BELOW, SPACES
+from .body_tails import overlaid
+from .body_walk import AT, BEFORE, WITH
+from .context import CONTEXT_TYPE, LOOP, TRIE, Context, byte_of, depth_of, size_of, trie_nodes_of
 from .hubs import ALL, DEAD, DEAD_GROUPS, DIGITS, LETTERS, OTHERS, UTF8, WHOLE
 from .jit import entry, inner
-from .trie import DEEP, LAST, SIZE, TOKEN, WHAT, Trie
-from .trie import PLACE as AT
+from .trie import PLACE, Trie
 
 _TOUCHED = 1 << 13  # of room, that have their memory before they are needed
 _WORTH = 1 << 10  # nodes of the vocabulary
@@ -35,13 +33,13 @@ _NOTHING = np.zeros(0, np.int32)
 _GROUPS = ((LETTERS, (0x41, 0x5B)), (LETTERS, (0x61, 0x7B)), (DIGITS, (0x30, 0x3A)), (OTHERS, (0x80, 0x100)))
 
 _i8, _u1, _i4, _u4 = types.int64, types.uint8[::1], types.int32[::1], types.uint32[::1]
-_i44, _i88, _u2 = types.int32[:, ::1], types.int64[:, ::1], types.uint16[::1]
+_i44, _i88 = types.int32[:, ::1], types.int64[:, ::1]
 
 
-@inner(_i8(_i88, _i44, _i8, _i8, _i8))
-def _add(nodes, ranges, count, low, high):  # type: ignore[no-untyped-def]
+@inner(_i8(_i4, _i44, _i8, _i8, _i8))
+def _add(before, ranges, count, low, high):  # type: ignore[no-untyped-def]
     """Adds the tokens of the nodes [low, high) to ranges[:count]; returns how many there are."""
-    begin, end = nodes[low, PLACE], nodes[high, PLACE]
+    begin, end = before[low], before[high]
     if begin == end:
         return count
     if count > 0 and ranges[count - 1, 1] == begin:
@@ -51,8 +49,8 @@ def _add(nodes, ranges, count, low, high):  # type: ignore[no-untyped-def]
     return count + 1
 
 
-@entry(_i8(CONTEXT_TYPE, _i88, _i8, _u1, _u1, _u1, _i8, _i8, _u1, _i44, _i4))
-def _cut(trie, nodes, node, first, then, behind, kind, free, inside, ranges, exits):  # type: ignore[no-untyped-def]
+@entry(_i8(CONTEXT_TYPE, _i88, _i4, _i8, _u1, _u1, _u1, _i8, _i8, _u1, _i44, _i4))
+def _cut(trie, nodes, listed, node, first, then, behind, kind, free, inside, ranges, exits):  # type: ignore[no-untyped-def]
     """Fills in which tokens stay, as ranges of those in the trie's order, and exits, the nodes at which another byte
     follows, for the texts that begin with the bytes of a node (-1: none). behind: the bytes that may do so. kind: of
     characters that stay (hubs.WHOLE). nodes: as body_steps.py says; free: the groups of bytes there that stay, as bits.
@@ -76,8 +74,10 @@ def _cut(trie, nodes, node, first, then, behind, kind, free, inside, ranges, exi
             i += size[i]
             continue
         inside[d] = now
-        rest = i + size[i] if now == 0 and nodes[i, BELOW] & ~free == 0 else i + 1
-        count = _add(nodes, ranges, count, _i8(i), _i8(rest))
+        rest = i + 1
+        if now == 0 and nodes[trie_nodes_of(trie)[i, PLACE], BELOW] & ~free == 0:
+            rest = i + size[i]
+        count = _add(listed, ranges, count, _i8(i), _i8(rest))
         i = rest
     return _i8(count + (left << 32))
 
@@ -94,23 +94,6 @@ def _fill(listed, ranges, all_but, row):  # type: ignore[no-untyped-def]
         for token in listed[begin:end]:
             bit = np.uint32(1) << np.uint32(token & 31)
             row[token >> 5] = row[token >> 5] & ~bit if all_but == 1 else row[token >> 5] | bit
-
-
-@entry(types.void(_u1, _i4, _i4, _i4, _u1, _i44, _i4, _u2, _i4))
-def _index(byte, depth, size, token, plain, table, kids, spelt, place):  # type: ignore[no-untyped-def]
-    """Fills in the rest of a trie (trie.py) but `plain`, which nobody asks for here. place: zeros, by depth."""
-    for i in range(byte.size):
-        place[depth[i] + 1] += 1
-    for d in range(1, place.size):
-        place[d] += place[d - 1]
-    for i in range(byte.size):
-        at, after = place[depth[i]], i + size[i]
-        place[depth[i]] += 1
-        kids[at] = i
-        spelt[at] = byte[i] if after < byte.size and depth[after] == depth[i] else byte[i] | LAST
-        table[i, SIZE], table[i, TOKEN], table[i, AT] = size[i], token[i], at
-        table[i, WHAT] = byte[i] | depth[i] << DEEP
-        plain[i] = 0
 
 
 class Loop(NamedTuple):
@@ -138,7 +121,7 @@ class Loops:
         nodes = len(self._trie.byte)
         self._ranges, self._exits = np.zeros((nodes + 1, 2), np.int32), np.zeros(nodes, np.int32)
         self._ranges[:_TOUCHED], self._exits[:_TOUCHED] = 0, 0
-        self._path, self._inside = np.zeros((bodies.longest + 2, 4), np.int32), np.zeros(bodies.longest + 2, np.uint8)
+        self._path, self._inside = np.zeros((bodies.longest + 2, 5), np.int32), np.zeros(bodies.longest + 2, np.uint8)
 
     def get(self, node: int, first: Sequence[int], then: Sequence[int]) -> Loop:
         """The loop at a node (-1: none) whose first byte is in a set of four words, the others as `loop_sets` tells
@@ -162,8 +145,8 @@ class Loops:
         groups[self._groups[:0x80][then[:0x80] == 0]] = False
         groups[SPACES:] = kind == ALL, kind > 0, False
         free = int(np.packbits(groups, bitorder="little").view(np.int64)[0])
-        found = int(_cut(self._context.address, self._nodes, node, first, then, behind, kind, free, self._inside,
-                         self._ranges, self._exits))
+        found = int(_cut(self._context.address, self._nodes, self._listing.before, node, first, then, behind, kind,
+                         free, self._inside, self._ranges, self._exits))
         row, tokens = self._staying(self._ranges[: found & 0xFFFFFFFF])
         ids, trie = self._tails(self._exits[: found >> 32])
         context = Context(LOOP.end + TRIE.end)
@@ -184,18 +167,11 @@ class Loops:
 
     def _tails(self, exits: Any) -> tuple[Any, Trie]:
         """(ids, trie) of what follows these nodes."""
-        ends, before = exits + self._trie.size[exits], self._listing.before
-        at, total = np.zeros((len(exits), 4), np.int32), int((ends - exits).sum())
-        at[:, NODE], at[:, WITH] = exits, BEFORE
-        ids = np.zeros((int((before[ends] - before[exits]).sum()), 2), np.int32)
-        tree, twin = np.empty((1 + total, 5), np.int32), np.empty(len(ids), np.int32)
-        grown = int(grow(self._context.address, at, self._path, tree, ids, twin)) - 1
-        byte, plain = np.empty(grown, np.uint8), np.empty(grown, np.uint8)
-        depth, size, token, kids = (np.empty(grown, np.int32) for _ in range(4))
-        lay_out(tree, self._path, byte, depth, size, token)
-        table, spelt = np.empty((grown, 4), np.int32), np.empty(grown, np.uint16)
-        _index(byte, depth, size, token, plain, table, kids, spelt, np.zeros(len(self._path) + 1, np.int32))
-        return ids, Trie(byte, depth, size, token, twin, plain, table, kids, spelt)
+        ends, before, at = exits + self._trie.size[exits], self._listing.before, np.zeros((len(exits), 4), np.int32)
+        at[:, AT], at[:, WITH] = exits, BEFORE
+        trie, ids = overlaid(self._context.address, at, self._path, int((before[ends] - before[exits]).sum()),
+                             int((ends - exits).sum()))
+        return ids, trie
 
 
 def _spread(words: Sequence[int]) -> Any:
