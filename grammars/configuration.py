@@ -58,7 +58,8 @@ class Configuration(msgspec.Struct, eq=False):
 
     number: its own in the explorer, 0 once forgotten. key: the threads, sorted, as bytes. distance: U, an upper bound
     of the tokens to acceptance; 0: the text may end. used: some frame holds free keys. answer: what arena.TEXT is here.
-    unlike: some frame holds items that others must not equal; loose: distance leaves these aside. The rest is cache:
+    unlike: some frame holds items that others must not equal; loose: distance leaves these aside. saved: how much less
+    distance is than what it was told, which holds for what follows; at least that. The rest is cache:
     row is good for any budget of at least `safe`, and from `clear` on but for tokens after which unlike items may need
     more; limited: rows by budget; plans: by the ids before.
     """
@@ -70,6 +71,7 @@ class Configuration(msgspec.Struct, eq=False):
     answer: int = 0
     unlike: bool = False
     loose: bool = False
+    saved: int = 0
     next: dict[int, Configuration | None] = {}
     row: Row | None = None
     safe: int = NO_LIMIT
@@ -290,9 +292,23 @@ class Explorer:
         """Makes the distance of a configuration heed the items that were written. spare: how much more that is at most,
         for a search that takes too long."""
         with self._lock:
-            found, known = self._exact_distance(configuration, FAR), configuration.distance
-            configuration.distance = max(known, found if found < FAR else known + spare)
+            found = self._exact_distance(configuration, FAR)
+            known = configuration.distance
+            self._tell(configuration, self._shortest(configuration, found) if found < FAR else known + spare)
             configuration.loose = False
+
+    def _shortest(self, configuration: Configuration, found: int) -> int:
+        """The least limit within which a search finds an end, by halves; one was found. (The first may be far longer
+        than a mask near the end of a budget knows.)"""
+        least = min(found, 1)
+        while least < found:
+            limit = (least + found) // 2
+            nearer = self._exact_distance(configuration, limit)
+            if nearer <= limit:
+                found = nearer
+            else:
+                least = limit + 1
+        return found
 
     def reach(self, configuration: Configuration, budget: int) -> None:
         """Lowers the distance of a configuration to one within a budget, where another item has it: the first that was
@@ -300,7 +316,11 @@ class Explorer:
         with self._lock:
             found = self._exact_distance(configuration, budget)
             if found <= budget:
-                configuration.distance = found
+                self._tell(configuration, found)
+
+    def _tell(self, configuration: Configuration, distance: int) -> None:
+        configuration.saved += max(0, configuration.distance - distance)
+        configuration.distance = distance
 
     def _exact_distance(self, configuration: Configuration, limit: int) -> int:
         mark = self._space.arena.mark()

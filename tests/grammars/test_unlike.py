@@ -15,7 +15,7 @@ from jsonschema import Draft202012Validator
 from espalier.grammars.compile import compile_constraint
 from espalier.grammars.compiled import CompiledGrammar
 from espalier.grammars.constraint import JsonSchema, Spacing, Spelling
-from espalier.grammars.errors import ConstraintError, Unsatisfiable
+from espalier.grammars.errors import BudgetTooSmall, ConstraintError, Unsatisfiable
 from espalier.grammars.ir import Unlike
 from espalier.grammars.limits import Limits
 
@@ -87,6 +87,7 @@ WORDS = [b"1,", b",1", b"11", b"1]", b"[1", b"null", b"true", b",null", b'"a"', 
          b'":', b'"}', b"},{", b"},", b"}]", b"],[", b'{"a":', b'{"a":1', b'":1},{"', b"]]", b"[[", b"1},", b',"b":',
          b'[{}', b'{}', b',{}', b"{},{"]
 VOCABULARY = small_vocabulary(WORDS, LETTERS)
+SINGLE = small_vocabulary([], LETTERS)
 ITEMS = st.sampled_from([
     OPEN, FEW, {}, {"type": "array", "items": {"enum": [0, 1]}, "maxItems": 2}, {**UNIQUE, "items": STRING},
     {**UNIQUE, "items": {"enum": [0, 1, 2, 3, "a", "b", [], True]}}, {**UNIQUE, "items": {"type": ["object", "null"]}},
@@ -131,6 +132,37 @@ def test_near_the_end_of_a_budget_a_mask_allows_what_can_still_close(
     """Where a list must have several items, what these cost at most may be more than what a search finds."""
     any_number = {key: value for key, value in schema.items() if key not in ("minItems", "contains")}
     check_overlays(_drawn(any_number, profile), random, 10, spare, searched=True)
+
+
+@pytest.mark.parametrize(("items", "least", "tokens"), [
+    ({}, 2, 5), ({}, 5, 11), ({"oneOf": [{"type": "string", "format": "uuid"}, {}]}, 2, 5), (OPEN, 3, 18)])
+def test_different_items_cost_what_the_shortest_of_so_many_do(items: Any, least: int, tokens: int) -> None:
+    """Not what a search meets first, such as numbers of many digits."""
+    constraint = JsonSchema(json.dumps({**UNIQUE, "items": items, "minItems": least}))
+    assert bind(compile_constraint(constraint, PATIENT), SINGLE).min_tokens == tokens
+
+
+@pytest.mark.parametrize(("schema", "profile"), [
+    ({"items": {"type": "array", "items": INTEGER, "uniqueItems": True}, "minItems": 1}, {"spelling": "any"}),
+    ({"items": {"anyOf": [{}, {"const": []}]}, "minItems": 2}, {"spacing": "any"}),
+    ({"items": {"anyOf": [{"type": "string", "format": "uuid"}, {}]}, "minItems": 2}, {}),
+    ({"items": {"type": "array", "items": {"type": ["null", "integer"]}, "maxItems": 3}, "minItems": 2}, {})])
+def test_a_budget_below_the_fewest_tokens_is_refused_with_their_number(
+        schema: dict[str, Any], profile: dict[str, Any]) -> None:
+    grammar = bind(compile_constraint(JsonSchema(json.dumps({**UNIQUE, **schema}), order="any", **profile), PATIENT),
+                   VOCABULARY)
+    for seed in range(8):
+        matcher, random = grammar.matcher(forcing=False), Random(seed)
+        for _ in range(12):
+            need = matcher.min_tokens()
+            if need:
+                with pytest.raises(BudgetTooSmall) as refused:
+                    allowed(grammar, matcher, need - 1)
+                assert refused.value.needed == need
+            here = sorted(allowed(grammar, matcher) - set(grammar.vocabulary.stop))
+            if not here:
+                break
+            matcher.accept(random.choice(here))
 
 
 @settings(max_examples=100, deadline=None)
