@@ -132,8 +132,7 @@ class CompiledGrammar:
         """The grammatical row: the shared mask, less the tokens that written keys forbid. Pinned."""
         mask = self._mask(explorer, configuration)
         answer = self._finished.answer
-        told = configuration.distance + configuration.saved
-        configuration.clear = told + answer[GROWS] + self._reserve(explorer, configuration) + 1
+        configuration.clear = configuration.distance + answer[GROWS] + self._reserve(explorer, configuration) + 1
         configuration.safe = configuration.clear
         if not (self._unlike or answer[STRUCK] or answer[UNSURE]):
             return mask.row

@@ -58,8 +58,7 @@ class Configuration(msgspec.Struct, eq=False):
 
     number: its own in the explorer, 0 once forgotten. key: the threads, sorted, as bytes. distance: U, an upper bound
     of the tokens to acceptance; 0: the text may end. used: some frame holds free keys. answer: what arena.TEXT is here.
-    unlike: some frame holds items that others must not equal; loose: distance leaves these aside. saved: how much less
-    distance is than what it was told, which holds for what follows; at least that. The rest is cache:
+    unlike: some frame holds items that others must not equal; loose: distance leaves these aside. The rest is cache:
     row is good for any budget of at least `safe`, and from `clear` on but for tokens after which unlike items may need
     more; limited: rows by budget; plans: by the ids before.
     """
@@ -71,7 +70,6 @@ class Configuration(msgspec.Struct, eq=False):
     answer: int = 0
     unlike: bool = False
     loose: bool = False
-    saved: int = 0
     next: dict[int, Configuration | None] = {}
     row: Row | None = None
     safe: int = NO_LIMIT
@@ -292,15 +290,15 @@ class Explorer:
         """Makes the distance of a configuration heed the items that were written. spare: how much more that is at most,
         for a search that takes too long."""
         with self._lock:
-            found = self._exact_distance(configuration, FAR)
-            known = configuration.distance
-            self._tell(configuration, self._shortest(configuration, found) if found < FAR else known + spare)
+            found, known = self._exact_distance(configuration, FAR), configuration.distance
+            if known < found < FAR:
+                found = self._shortest(configuration, known, found)
+            configuration.distance = max(known, found if found < FAR else known + spare)
             configuration.loose = False
 
-    def _shortest(self, configuration: Configuration, found: int) -> int:
-        """The least limit within which a search finds an end, by halves; one was found. (The first may be far longer
-        than a mask near the end of a budget knows.)"""
-        least = min(found, 1)
+    def _shortest(self, configuration: Configuration, least: int, found: int) -> int:
+        """The least limit, no less than distances say, within which a search finds an end, by halves; one was found.
+        (The first may be far longer than a mask near the end of a budget knows.)"""
         while least < found:
             limit = (least + found) // 2
             nearer = self._exact_distance(configuration, limit)
@@ -316,11 +314,7 @@ class Explorer:
         with self._lock:
             found = self._exact_distance(configuration, budget)
             if found <= budget:
-                self._tell(configuration, found)
-
-    def _tell(self, configuration: Configuration, distance: int) -> None:
-        configuration.saved += max(0, configuration.distance - distance)
-        configuration.distance = distance
+                configuration.distance = found
 
     def _exact_distance(self, configuration: Configuration, limit: int) -> int:
         mark = self._space.arena.mark()
