@@ -43,7 +43,7 @@ $(VENV)/bin/python:
 
 $(VENV)/.run: $(VENV)/bin/python pyproject.toml constraints.txt
 	$(RUN) -m pip install --disable-pip-version-check -q -e . -c constraints.txt $(PIP_ARGS)
-	@echo 'Compiling the grammar engine for this machine, once: up to a minute.'
+	@echo 'Compiling the grammar engine for this machine, once: one to two minutes.'
 	$(VENV)/bin/espalier prepare
 	touch $@
 
