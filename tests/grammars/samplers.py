@@ -106,6 +106,29 @@ def check_overlays(grammar: CompiledGrammar, random: Random, steps: int, spare: 
         threads, left = read(naive, threads, vocabulary.spelled[token]), left - 1
 
 
+def check_tokens(grammar: CompiledGrammar, random: Random, steps: int, spare: int) -> None:
+    """Along a random text: masks are the tokens that can be accepted one by one, also within a budget."""
+    vocabulary = grammar.vocabulary
+    free, matcher = grammar.matcher(forcing=False, closing=False), grammar.matcher(forcing=False)
+    for _ in range(steps):
+        expected = {token for token in range(vocabulary.size) if free.allows(token)}
+        assert allowed(grammar, free) == expected
+        budget = matcher.min_tokens() + spare
+        assert allowed(grammar, matcher, budget) == {token for token in expected if _fits(matcher, token, budget - 1)}
+        tokens = sorted(expected - set(vocabulary.stop))
+        if not tokens:
+            break
+        token = random.choice(tokens)
+        free.accept(token)
+        matcher.accept(token)
+
+
+def _fits(matcher: Matcher, token: int, left: int) -> bool:
+    ahead = matcher.copy()
+    ahead.accept(token)
+    return ahead.must_end() or ahead.min_tokens() <= left
+
+
 def _need(matcher: Matcher, token: int) -> int:
     there = matcher.copy()
     there.accept(token)

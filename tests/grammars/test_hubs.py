@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from random import Random
+
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -13,6 +15,7 @@ from espalier.grammars.loops import Loops
 from espalier.grammars.vocabulary import Vocabulary
 
 from .engine import allowed, bind
+from .samplers import check_tokens
 from .test_slices import large_vocabulary
 
 NAMES = r"""
@@ -75,26 +78,9 @@ def vocabulary() -> Vocabulary:
 @pytest.mark.parametrize("rules", RULES)
 @settings(max_examples=10, deadline=None)
 @given(rng=st.randoms(use_true_random=False), spare=st.integers(0, 6))
-def test_masks_equal_tests_of_each_token(vocabulary: Vocabulary, rules: str, rng: object, spare: int) -> None:
+def test_masks_equal_tests_of_each_token(vocabulary: Vocabulary, rules: str, rng: Random, spare: int) -> None:
     compiled = bind(compile_constraint(Gbnf(rules)), vocabulary)
-    free, matcher = compiled.matcher(forcing=False, closing=False), compiled.matcher(forcing=False)
-    for _ in range(5):
-        expected = {t for t in range(vocabulary.size) if free.allows(t)}
-        assert allowed(compiled, free) == expected
-        budget = matcher.min_tokens() + spare
-        assert allowed(compiled, matcher, budget) == {t for t in expected if _closes(matcher, t, budget)}
-        texts = sorted(expected - set(vocabulary.stop))
-        if not texts:
-            break
-        token = rng.choice(texts)  # type: ignore[attr-defined]
-        free.accept(token)
-        matcher.accept(token)
-
-
-def _closes(matcher: object, token: int, budget: int) -> bool:
-    ahead = matcher.copy()  # type: ignore[attr-defined]
-    ahead.accept(token)
-    return ahead.must_end() or ahead.min_tokens() <= budget - 1
+    check_tokens(compiled, rng, 5, spare)
 
 
 def test_loops_are_made_once_for_all_grammars_of_a_vocabulary(smollm2, monkeypatch):

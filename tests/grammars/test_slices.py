@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from itertools import product
+from random import Random
 
 import pytest
 from hypothesis import given, settings
@@ -15,6 +16,7 @@ from espalier.grammars.vocabulary import Vocabulary
 
 from .derivations import Derivations, gbnf, grammars
 from .engine import allowed, bind
+from .samplers import check_tokens
 from .test_context_free import too_ambiguous_is_an_answer
 
 GRAMMARS = [
@@ -44,30 +46,13 @@ def vocabulary() -> Vocabulary:
 @pytest.mark.parametrize("rules", GRAMMARS)
 @settings(max_examples=12, deadline=None)
 @given(rng=st.randoms(use_true_random=False), spare=st.integers(0, 6))
-def test_masks_equal_tests_of_each_token(vocabulary: Vocabulary, rules: str, large: int, rng: object,
+def test_masks_equal_tests_of_each_token(vocabulary: Vocabulary, rules: str, large: int, rng: Random,
                                          spare: int) -> None:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(slicing, "_LARGE", large)
         patch.setattr(finished, "spreads", lambda tables: False)
         compiled = bind(compile_constraint(Gbnf(rules)), vocabulary)
-        free, matcher = compiled.matcher(forcing=False, closing=False), compiled.matcher(forcing=False)
-        for _ in range(5):
-            expected = {t for t in range(vocabulary.size) if free.allows(t)}
-            assert allowed(compiled, free) == expected
-            budget = matcher.min_tokens() + spare
-            assert allowed(compiled, matcher, budget) == {t for t in expected if _closes(matcher, t, budget)}
-            texts = sorted(expected - set(vocabulary.stop))
-            if not texts:
-                break
-            token = rng.choice(texts)  # type: ignore[attr-defined]
-            free.accept(token)
-            matcher.accept(token)
-
-
-def _closes(matcher: object, token: int, budget: int) -> bool:
-    ahead = matcher.copy()  # type: ignore[attr-defined]
-    ahead.accept(token)
-    return ahead.must_end() or ahead.min_tokens() <= budget - 1
+        check_tokens(compiled, rng, 5, spare)
 
 
 @settings(max_examples=25, deadline=None)
