@@ -13,11 +13,12 @@ from decimal import Decimal
 
 from .build import merged, quoted
 from .constraint import Writing
-from .dfa import NOTHING, Dfa, Edge, combine, intersect, literals, minimise, trim
+from .dfa import NOTHING, Dfa, Edge, combine, intersect, literals, trim
 from .joining import Joining
 from .json_text import JsonValue, Layout, spell
 from .limits import Meter
 from .meaning import Meaning
+from .minimise import minimise
 from .plan import ItemMachine, ListPlan, Member, ObjectPlan, ValuePlan
 from .shape import Places
 from .utf8 import json_string

@@ -8,8 +8,9 @@ from __future__ import annotations
 
 from .components import components
 from .corners import Corners, Rows
-from .dfa import Dfa, minimise, trim
+from .dfa import Dfa, trim
 from .effort import Effort, TooMuchWork
+from .minimise import minimise
 from .network import CALL, Network
 from .subsets import Subsets
 

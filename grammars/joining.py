@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from .dfa import Dfa, Edge, explore, minimise, overlay, trim
+from .dfa import Dfa, Edge, explore, overlay, trim
 from .limits import Meter
+from .minimise import minimise
 
 
 class Joining:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from .dfa import Dfa, explore, minimise, overlay, trim
+from .dfa import Dfa, explore, overlay, trim
 from .limits import Meter
+from .minimise import minimise
 
 
 def labelled(parts: list[Dfa], meter: Meter) -> tuple[Dfa, dict[int, tuple[bool, ...]]]:

@@ -13,10 +13,11 @@ from itertools import pairwise
 from math import lcm
 from typing import NamedTuple
 
-from .dfa import Dfa, complement, explore, intersect, minimise, trim
+from .dfa import Dfa, complement, explore, intersect, trim
 from .digits import MAX_DIGITS, few_digits
 from .errors import ConstraintTooLarge
 from .limits import Meter
+from .minimise import minimise
 
 # States for each number of digits: what is spent gladly.
 _GLADLY = 1_000

@@ -10,7 +10,7 @@ from typing import TypeVar
 from . import charset
 from .canonical import Canonical
 from .constraint import Writing
-from .dfa import Dfa, complement, intersect, literals, longest, minimise
+from .dfa import Dfa, complement, intersect, literals, longest
 from .document import pointer_of
 from .errors import ConstraintTooLarge
 from .items import ItemCounter
@@ -19,6 +19,7 @@ from .keys import labelled, relabel, words_of
 from .keywords import refuse
 from .limits import Meter
 from .meaning import Meaning, kind_of
+from .minimise import minimise
 from .numbers import number_text
 from .plan import ListPlan, Member, ObjectPlan, ValuePlan, Witnesses, find_possible, unsatisfiable
 from .shape import Places, Shape, SomeProperty

@@ -12,8 +12,9 @@ import re
 from collections.abc import Sequence
 
 from .charset import ALL, WORD, Ranges
-from .dfa import Dfa, Edge, minimise, trim
+from .dfa import Dfa, Edge, trim
 from .limits import Meter
+from .minimise import minimise
 
 # What a path through empty moves asks of the next character: nothing, a word boundary before it, or none.
 _FREE, _BOUNDARY, _INSIDE = range(3)

@@ -6,8 +6,9 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from . import charset
-from .dfa import Dfa, bounded, complement, explore, intersect, longest, minimise, shortest, trim
+from .dfa import Dfa, bounded, complement, explore, intersect, longest, shortest, trim
 from .limits import Meter
+from .minimise import minimise
 from .utf8 import ByteDfa, json_string, json_string_freely
 
 # Up to here a least length is written out as states; beyond, a register counts.

@@ -6,8 +6,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from espalier.grammars.charset import ALL
-from espalier.grammars.dfa import Dfa, combine, minimise, trim
+from espalier.grammars.dfa import Dfa, combine, trim
 from espalier.grammars.limits import Limits, Meter
+from espalier.grammars.minimise import minimise
 from espalier.grammars.regex import compile_regex
 
 SYMBOLS = 6
