@@ -7,6 +7,7 @@ too many, lists with items that some must fit.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from decimal import Decimal
 from typing import TypeVar
 
 from .canonical import Canonical, scalar_text, scalars
@@ -14,7 +15,7 @@ from .dfa import Dfa
 from .json_text import JsonValue
 from .plan import ListPlan, ObjectPlan, ValuePlan, mentioned
 
-_STEPS = 200_000  # parts of values that are put together, at most
+STEPS = 200_000  # parts of values that are put together, at most
 _ROUNDS = 64  # levels of nesting
 _WIDER = 16  # parts that are followed at once, for each value that is asked for
 # A value: ("string", text), ("scalar", text), ("list", items), ("object", members).
@@ -40,6 +41,11 @@ class DistinctValues:
 
     def count(self, plan: ValuePlan) -> int | None:
         """The number of values, `limit` for that many or more; None where that takes too long to tell."""
+        found = self.values(plan)
+        return None if found is None else len(found)
+
+    def values(self, plan: ValuePlan) -> set[Value] | None:
+        """The values, `limit` of them where there are more; None where that takes too long to tell."""
         plans = _reachable(plan)
         try:
             plain = {id(one): self._scalars(one) for one in plans}
@@ -47,9 +53,9 @@ class DistinctValues:
             for _ in range(_ROUNDS):
                 grown = {id(one): self._first({*plain[id(one)], *self._nested(one)}) for one in plans}
                 if len(grown[id(plan)]) >= self._limit:
-                    return self._limit
+                    return grown[id(plan)]
                 if all(len(grown[number]) == len(self._known[number]) for number in grown):
-                    return None if self._cut else len(grown[id(plan)])
+                    return None if self._cut else grown[id(plan)]
                 self._known = grown
         except _TooMany:
             pass
@@ -66,7 +72,7 @@ class DistinctValues:
 
     def _step(self, count: int = 1) -> None:
         self._steps += count
-        if self._steps > _STEPS:
+        if self._steps > STEPS:
             raise _TooMany
 
     def _words(self, dfa: Dfa) -> list[tuple[str, int]]:
@@ -148,6 +154,20 @@ class DistinctValues:
         for written in layer:
             if len(written) >= plan.least:
                 yield "object", frozenset(written)
+
+
+def json_of(value: Value) -> JsonValue:
+    """The value as JSON has it."""
+    kind, what = value
+    if kind == "list":
+        return [json_of(item) for item in what]  # type: ignore[attr-defined]
+    if kind == "object":
+        return {name: json_of(item) for name, item in sorted(what)}  # type: ignore[call-overload]
+    if kind == "string":
+        return str(what)
+    words: dict[str, JsonValue] = {"null": None, "true": True, "false": False}
+    text = str(what)
+    return words[text] if text in words else Decimal(text) if "." in text else int(text)
 
 
 def _arcs(plan: ListPlan, state: int) -> list[tuple[ValuePlan, int]]:

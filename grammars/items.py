@@ -11,10 +11,12 @@ from collections.abc import Callable, Sequence
 from itertools import product
 
 from .errors import ConstraintTooLarge
-from .plan import ItemMachine, ValuePlan
+from .plan import ItemMachine, ListPlan, ValuePlan
 from .shape import Places, SomeItems
 
 _MAX_STATES = 2_000
+# Items that must be unlike are told apart by states up to here.
+_MAX_COUNTED = 20_000
 _State = tuple[int, tuple[int, ...]]
 # An item's part in one demand: the place that it is held to (None: no further one), and what it adds.
 _Choice = tuple[str | None, int]
@@ -103,3 +105,14 @@ class ItemCounter:
             return others
         # Once enough items count, one that may count need not.
         return [(demand.place if count < demand.least else None, 1), *others]
+
+
+def by_place(plan: ListPlan) -> ItemMachine:
+    """A list without a machine as one: a state for each number of items, as far as it matters."""
+    last = max(len(plan.prefix), plan.least) if plan.most is None else plan.most
+    if last > _MAX_COUNTED:
+        raise ConstraintTooLarge(f"{last} different items need more than {_MAX_COUNTED} states to count",
+                                 keyword="uniqueItems", where=plan.pointer, fix="Use smaller bounds.")
+    arcs = [[(plan.prefix[i] if i < len(plan.prefix) else plan.rest, i + 1)] for i in range(last)]
+    arcs.append([(plan.rest, last)] if plan.most is None else [])
+    return ItemMachine(arcs, frozenset(range(plan.least, last + 1)))

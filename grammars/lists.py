@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 from .alike_lists import AlikeItems
 from .build import RuleBuilder
 from .different import DifferentItems
-from .errors import ConstraintTooLarge
 from .ir import COUNT, Counter, Register, Rule, Unlike
+from .items import by_place
 from .plan import ItemMachine, ListPlan, ValuePlan
 
 if TYPE_CHECKING:
@@ -19,8 +19,6 @@ if TYPE_CHECKING:
 
 # Up to here numbers of items are told apart by states; beyond, a register counts.
 _UNROLLED = 64
-# Items that must be unlike are told apart by states up to here.
-_MAX_COUNTED = 20_000
 
 
 class ListEmitter:
@@ -42,29 +40,18 @@ class ListEmitter:
         if self._plan.alike:
             return AlikeItems(self._emitter, self._builder, self._plan, self._depth).rule()
         if self._plan.unlike:
-            machine = self._plan.machine or self._by_place()
+            machine = self._plan.machine or by_place(self._plan)
             least, enough = machine.least() or 0, dict[int, int]()
             for value in dict.fromkeys(value for arcs in machine.arcs for value, _ in arcs if value.possible):
                 rule = self._emitter.value(value, self._depth + 1)
                 enough[rule] = max(enough.get(rule, 1), self._plan.enough.get(id(value), least))
-            few = tuple((rule, many) for rule, many in enough.items() if many < least)
+            few = tuple((rule, many) for rule, many in enough.items() if many != least)
             return self._counted(machine, Unlike(least, self._emitter.writing.spelling == "any", few))
         if self._plan.machine is not None:
             return self._counted(self._plan.machine)
         if self._plan.different is not None:
             return DifferentItems(self._emitter, self._builder, self._plan, self._plan.different, self._depth).rule()
         return self._unique() if self._plan.unique else self._plain()
-
-    def _by_place(self) -> ItemMachine:
-        """A state for each number of items, as far as it matters."""
-        plan = self._plan
-        last = max(len(plan.prefix), plan.least) if plan.most is None else plan.most
-        if last > _MAX_COUNTED:
-            raise ConstraintTooLarge(f"{last} different items need more than {_MAX_COUNTED} states to count",
-                                     keyword="uniqueItems", where=plan.pointer, fix="Use smaller bounds.")
-        arcs = [[(plan.prefix[i] if i < len(plan.prefix) else plan.rest, i + 1)] for i in range(last)]
-        arcs.append([(plan.rest, last)] if plan.most is None else [])
-        return ItemMachine(arcs, frozenset(range(plan.least, last + 1)))
 
     def _counted(self, machine: ItemMachine, register: Register | None = None) -> Rule:
         """The items of a machine: a state before an item and one after it for each of its states."""

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable
 from dataclasses import replace
-from itertools import chain
+from itertools import chain, islice
 from typing import TypeVar
 
 from . import charset
 from .canonical import Canonical
 from .constraint import Writing
+from .contested import PlaceValues, contested
 from .dfa import Dfa, complement, intersect, literals, longest
 from .document import pointer_of
 from .errors import ConstraintTooLarge
@@ -52,6 +53,8 @@ class Planner:
         self._texts: dict[tuple[object, ...], StringText | None] = {}
         self._objects: dict[Places, list[ObjectPlan]] = {}
         self._queue: list[tuple[tuple[Places, ...], ValuePlan]] = []
+        self._places: dict[int, Places] = {}  # by id of a plan
+        self._done: set[int] = set()  # ids of lists whose places were looked at together
 
     def plan(self, places: Places, pointer: str) -> ValuePlan:
         """Conjunctions with the same alternatives share a plan, and so do those that ask for one type of scalars."""
@@ -61,11 +64,24 @@ class Planner:
         if known is None:
             known = self._plans[key] = ValuePlan(pointer_of(places[0]) if places else pointer)
             self._queue.append((leaves, known))
+            self._places[id(known)] = places
         return known
 
     def settle(self, root: ValuePlan) -> None:
         """Fill every plan, then find those with a finite instance. Raises Unsatisfiable when the root has none."""
-        for leaves, plan in self._queue:  # grows while it runs
+        self._fill_all(0)
+        while self._restrict_keys() or self._cut_lists() or self._share_values():
+            self._find_possible()
+        if not root.possible:
+            raise unsatisfiable(root)
+        for one in self._unique:
+            if one.unlike and one.possible:
+                check_enough(one, self._canonical())
+
+    def _fill_all(self, filled: int) -> None:
+        """Fills the plans behind the first ones, and those that they mention."""
+        lists, repeated = len(self._unique), len(self._repeated)
+        for leaves, plan in islice(self._queue, filled, None):  # grows while it runs
             if len(self._queue) > self._meter.limits.rules:
                 raise ConstraintTooLarge(f"the schema needs more than {self._meter.limits.rules} rules",
                                          keyword="rules", where=plan.pointer, fix="Use a smaller schema.")
@@ -73,18 +89,18 @@ class Planner:
             plan.freely = self._writing.spelling == "any" or (len(leaves) > 1 and any(map(self._any_text, leaves)))
             for leaf in leaves:
                 self._fill(plan, leaf)
-        self._compare_items()
+        for one, pointer in self._repeated[repeated:]:
+            have_equal_items(one, pointer)
+        # Those inside others first: what these may be depends on them.
+        for one in reversed(self._unique[lists:]):
+            keep_apart(one, self._canonical(), self._writing)
+        self._find_possible()
+
+    def _find_possible(self) -> None:
         plans = [plan for _, plan in self._queue]
+        for plan in plans:
+            plan.possible = False
         find_possible(plans)
-        while self._restrict_keys() or self._cut_lists():
-            for plan in plans:
-                plan.possible = False
-            find_possible(plans)
-        if not root.possible:
-            raise unsatisfiable(root)
-        for one in self._unique:
-            if one.unlike and one.possible:
-                check_enough(one, self._canonical())
 
     def _restrict_keys(self) -> bool:
         """Takes out the free keys whose values cannot exist, so that few others are told as such; whether there were
@@ -103,12 +119,18 @@ class Planner:
         cut = [one for one in self._unique if one.unlike and one.possible and has_fewer(one, self._canonical())]
         return bool(cut)
 
-    def _compare_items(self) -> None:
-        """Lists whose items differ, those inside others first: what these may be depends on them."""
-        for one, pointer in self._repeated:
-            have_equal_items(one, pointer)
+    def _share_values(self) -> bool:
+        """Sees to it that all places of one list find values of their own; whether there was one to look at."""
         for one in reversed(self._unique):
-            keep_apart(one, self._canonical(), self._writing)
+            if not (one.unlike and one.possible and (one.prefix or one.machine)) or id(one) in self._done:
+                continue
+            self._done.add(id(one))
+            values = PlaceValues(self._canonical(), self._meaning, lambda plan: self._places[id(plan)], self.plan)
+            filled = len(self._queue)
+            one.machine = contested(one, values)
+            self._fill_all(filled)
+            return True
+        return False
 
     def _canonical(self) -> Canonical:
         leaves = {id(plan): found for found, plan in self._queue}

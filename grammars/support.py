@@ -36,9 +36,9 @@ ENFORCED = (
     Support(("prefixItems", "items", "minItems", "maxItems"), "assertion"),
     Support(("contains", "minContains", "maxContains"), "assertion"),
     Support(("uniqueItems",), "assertion",
-            "items are compared by value, whatever their order of keys, spelling and blanks; refused by name where the "
-            "items before a place that the list must have (`prefixItems`, `contains`) may use its values up, and where "
-            "200,000 steps do not tell whether recursive items have so many"),
+            "items are compared by value, whatever their order of keys, spelling and blanks; refused by name where "
+            "200,000 steps do not tell whether recursive items have so many, and where the sets of values that places "
+            "(`prefixItems`, `contains`) compete for need more than 10,000 states"),
     Support(("unevaluatedItems", "unevaluatedProperties"), "evaluated",
             "refused by name beside a union of more than 6 branches that evaluate something"),
     Support(("allOf", "anyOf"), "branch"),

@@ -13,7 +13,7 @@ from functools import partial
 from .canonical import Canonical, ManyTexts, scalars
 from .constraint import Writing
 from .dfa import Dfa, longest
-from .distinct import DistinctValues
+from .distinct import STEPS, DistinctValues, json_of
 from .json_text import JsonValue, identity
 from .keys import words_of
 from .keywords import refuse
@@ -98,31 +98,34 @@ def _at_most(value: ValuePlan, many: int, canonical: Canonical) -> int | None:
     return DistinctValues(canonical.plainly(), many).count(value) if count is None else min(count, many)
 
 
+def values_of(plan: ValuePlan, most: int, canonical: Canonical) -> list[JsonValue] | None:
+    """All values; None for more than `most`, or when that is not told. Which values are possible must be known."""
+    listed = _values(plan)
+    if listed is None and not endless(plan):
+        count = _number(plan, canonical.plainly())
+        few = count is None or count <= most
+        found = DistinctValues(canonical.plainly(), most + 1).values(plan) if few else None
+        listed = None if found is None else [json_of(value) for value in found]
+    return None if listed is None or len(listed) > most else listed
+
+
 def check_enough(plan: ListPlan, canonical: Canonical) -> None:
     """Where items are compared by value: there must always be another. Raises UnsupportedKeyword where that is not told
     for the values that a place has. Which values are possible must be known."""
+    places = [(plan.rest, plan.least)]
     if plan.machine is not None:
         least = plan.machine.least() or 0
         many = {value: plan.machine.enough.get(id(value)) for arcs in plan.machine.arcs for value, _ in arcs}
-        places = [(value, least if enough is None else min(least, enough)) for value, enough in many.items()]
-    else:
-        places = [(value, _competing(plan, index)) for index, value in enumerate(plan.prefix)]
-        places.append((plan.rest, plan.least))
+        places = [(value, least if enough is None else enough) for value, enough in many.items()]
     for value, enough in places:
         plan.enough[id(value)] = max(enough, plan.enough.get(id(value), 0))
         if value.possible and enough > 1 and _at_most(value, enough, canonical) != enough:
             raise refuse("uniqueItems", plan.unique or plan.pointer,
-                         "is enforced beside prefixItems, contains and minItems only where each place has more values "
-                         "than the items before it may have")
+                         f"is not enforced here: {STEPS} steps do not tell whether {enough} items differ")
 
 
-def _competing(plan: ListPlan, index: int) -> int:
-    """How many items up to this one, one of the first places, may have a value that it may have."""
-    mine = _kinds(plan.prefix[index])
-    return min(plan.least, 1 + sum(not mine.isdisjoint(_kinds(other)) for other in plan.prefix[:index]))
-
-
-def _kinds(plan: ValuePlan) -> set[str]:
+def kinds_of(plan: ValuePlan) -> set[str]:
+    """The types of its values: those of plans without a common one differ."""
     words = {type(value).__name__ for value in (*plan.values, *plan.words)} - {"int", "Decimal"}
     numbers = plan.numbers or any(isinstance(value, int | Decimal) for value in plan.values)
     return words | {name for name, some in (("number", numbers), ("str", plan.strings), ("list", plan.lists),

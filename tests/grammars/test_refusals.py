@@ -20,8 +20,6 @@ from espalier.grammars.limits import Limits
 from .naive import Naive
 
 UNSUPPORTED = [
-    ('{"properties":{"a":{"type":"array","prefixItems":[{"type":"boolean"},{"const":true}],"uniqueItems":true,'
-     '"minItems":2,"items":{"type":"object"}}}}', "uniqueItems", "#/properties/a/uniqueItems"),
     ('{"not":{"anyOf":[true,{"properties":{"a":true}}],"unevaluatedProperties":false}}', "unevaluatedProperties",
      "#/not/unevaluatedProperties"),
     (json.dumps({"unevaluatedProperties": False, "anyOf": [{"properties": {c: True}} for c in "abcdefg"]}),

@@ -15,7 +15,7 @@ from jsonschema import Draft202012Validator
 from espalier.grammars.compile import compile_constraint
 from espalier.grammars.compiled import CompiledGrammar
 from espalier.grammars.constraint import JsonSchema, Spelling
-from espalier.grammars.errors import ConstraintError, Unsatisfiable, UnsupportedKeyword
+from espalier.grammars.errors import ConstraintError, Unsatisfiable
 from espalier.grammars.limits import Limits
 
 from .drawn import small_vocabulary
@@ -95,17 +95,6 @@ def test_lists_and_objects_are_compared_by_value(
 
 
 TREE = {**CLOSED, "properties": {"below": {"$ref": "#/items"}}}
-
-
-@pytest.mark.parametrize("schema", [
-    {"prefixItems": [STRING, {"const": "a"}], "minItems": 2},
-    {"prefixItems": [{"type": "boolean"}, {"const": True}], "items": TREE, "minItems": 4},
-    {"items": {"type": "integer"}, "contains": {"const": 5}, "minContains": 0, "maxContains": 1, "minItems": 2,
-     "prefixItems": [{"type": "boolean"}, {"const": True}]},
-])
-def test_lists_that_could_run_out_of_values_are_refused(schema: Any) -> None:
-    with pytest.raises(UnsupportedKeyword, match="more values than the items before"):
-        compile_constraint(JsonSchema(json.dumps({**UNIQUE, **schema})), PATIENT)
 
 
 PAIR = {"type": "array", "items": {"type": "boolean"}, "uniqueItems": True}
