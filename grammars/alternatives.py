@@ -174,28 +174,18 @@ class Alternatives:
     def _option(self, places: Places) -> _Option | None:
         """None: nothing fits it."""
         if places not in self._options:
-            surely: dict[str, None] = {}
-            alone = True
-            queue = dict.fromkeys(places)
-            for place in (order := list(queue)):  # grows while it runs
-                parts = self._expander.parts(place)
-                if parts is None:
-                    self._options[places] = None
-                    return None
-                for part in parts:
-                    if isinstance(part, Base):
-                        surely.setdefault(place)
-                    elif isinstance(part, Any):
-                        alone = False
-                    elif part.place not in queue:
-                        queue[part.place] = None
-                        order.append(part.place)
+            held = self._expander.surely(places)
+            if held is None:
+                self._options[places] = None
+                return None
+            surely = held.bases
             kinds = KINDS
             for place in surely:
                 kinds &= self._expander.kinds(place)
             left = tuple(place for place in surely if not self._expander.only_types(place))
             required = frozenset(name for place in surely for name in self._expander.required(place))
-            self._options[places] = _Option(places, tuple(surely), left, required, kinds, alone, self._opposite(places))
+            self._options[places] = _Option(places, surely, left, required, kinds, held.alone,
+                                            self._opposite(places))
         return self._options[places]
 
     def _opposite(self, places: Places) -> str:
@@ -208,7 +198,7 @@ class Alternatives:
         options: list[_Option] = []
         for option in union.options:
             kinds = branch.kinds & option.kinds
-            if not kinds or any(self._expander.apart(base, place) for place in option.surely for base in new):
+            if not kinds or any(self._expander.apart(base, place, "") for place in option.surely for base in new):
                 continue
             left = option.left
             if branch.kinds == _OBJECTS:

@@ -8,13 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from itertools import combinations
 
 from .alternatives import Alternatives
 from .branches import KINDS, All, Any, Base, Chain, Part
 from .document import Derived, Document, Link, pointer_of
 from .errors import ConstraintTooLarge, InvalidConstraint, UnsupportedKeyword
-from .evaluated import ITEMS, PROPERTIES, Links, Rests, may_evaluate
+from .evaluated import ITEMS, PROPERTIES, Apart, Held, Links, Rests, may_evaluate
 from .json_text import JsonValue
 from .keywords import ANNOTATIONS, ASSERTIONS, BRANCHES, REFUSED, check_form, is_idle, refuse
 from .limits import Meter
@@ -41,8 +40,6 @@ _UNBRANCHED: tuple[list[Part], ...] = ([], [_BASE])
 
 # oneOf inside oneOf, through references: each level costs Python stack.
 _MAX_NESTED_CHOICES = 40
-# Options of a union that are taken in all combinations, where what they evaluate matters.
-_MAX_COMBINED = 6
 
 # Unions that come to fewer steps are multiplied out without a look at what excludes what.
 _LOOK_FROM = 64
@@ -52,7 +49,7 @@ class Looping(InvalidConstraint):
     """Met again while it is being decided which of its options overlap."""
 
 
-# Whether two schemas without branches exclude each other, or the first implies the second; False when in doubt.
+# Whether the first of two schemas without branches implies the second; False when in doubt.
 Pair = Callable[[str, str], bool]
 # Which of these options may overlap which, under the schema they stand in: index -> the later and earlier ones.
 Overlaps = Callable[[str, list[str]], dict[int, list[int]]]
@@ -62,7 +59,7 @@ class Expander:
     """notes: unknown keywords met on the way, with their pointers."""
 
     def __init__(self, document: Document, meter: Meter, readings: Readings, *, strict: bool, overlaps: Overlaps,
-                 apart: Pair, implied: Pair) -> None:
+                 apart: Apart, implied: Pair) -> None:
         self.document = document
         self.meter = meter
         self.readings = readings
@@ -74,6 +71,7 @@ class Expander:
         self._negations: dict[str, str] = {}
         self._opposites: dict[str, str] = {}
         self.negative: set[str] = set()  # the places of negations
+        self._exclusive: set[str] = set()  # of derived unions whose options exclude each other
         self.rests = Rests(document)
         self._choosing: list[str] = []
         self.notes: dict[str, None] = {}
@@ -168,15 +166,32 @@ class Expander:
     def options(self, part: Any, chain: Chain | None) -> list[Places]:
         """The options of a union, one by one; in all combinations where what they evaluate together matters."""
         alone: list[Places] = [(place,) for place in part.places]
-        if part.exclusive or not self.document.unevaluated or chain is None:
+        if part.exclusive or not self.document.unevaluated or chain is None or chain.place in self.negative:
             return alone
-        evaluating = [place for place in part.places if may_evaluate(self.document, place)]
-        if len(evaluating) > _MAX_COMBINED:
+        options = {place: self.surely((place,)) for place in part.places if may_evaluate(self.document, place)}
+        several = self.rests.combined({place: held for place, held in options.items() if held is not None}, self.apart)
+        if several is None:
             self.rests.coarse.add(chain.place)
-            return alone
-        several = [combination for count in range(2, len(evaluating) + 1)
-                   for combination in combinations(evaluating, count)]
-        return alone + several
+        return alone + (several or [])
+
+    def surely(self, places: Places) -> Held | None:
+        """What holds where these do; None: nothing fits them."""
+        bases: dict[str, None] = {}
+        alone = True
+        queue = dict.fromkeys(places)
+        for place in (order := list(queue)):  # grows while it runs
+            parts = self.parts(place)
+            if parts is None:
+                return None
+            for part in parts:
+                if isinstance(part, Base):
+                    bases.setdefault(place)
+                elif isinstance(part, Any):
+                    alone = False
+                elif part.place not in queue:
+                    queue[part.place] = None
+                    order.append(part.place)
+        return Held(tuple(bases), alone)
 
     def kinds(self, place: str) -> frozenset[str]:
         """The types that the schema's `type` leaves, numbers as one."""
@@ -252,7 +267,9 @@ class Expander:
             options = [self.document.child(place, keyword, str(i)) for i in range(len(value))]
             if keyword == "allOf":
                 return [All(option) for option in options]
-            return [Any(tuple(options)) if keyword == "anyOf" else self._one_of(place, options)]
+            if keyword == "anyOf":
+                return [Any(tuple(options), exclusive=place in self._exclusive)]
+            return [self._one_of(place, options)]
         if keyword == "not":
             return [All(self._negated(self.document.child(place, "not")))]
         if keyword == "if":
@@ -261,10 +278,9 @@ class Expander:
                 inside = self.document.child(place, "if")
                 either: list[Derived] = [True, Link(inside)]
                 return [All(self.document.derive(place, {"anyOf": either}))] if self.document.unevaluated else []
-            return [All(self.document.derive(place, implication(self.document, place, schema)))]
+            return [self._either(place, implication(self.document, place, schema))]
         if keyword in ("dependentRequired", "dependentSchemas") and isinstance(value, dict):
-            return [All(self.document.derive(place, dependency(self.document, place, keyword, name)))
-                    for name in value]
+            return [self._either(place, dependency(self.document, place, keyword, name)) for name in value]
         return []  # then and else belong to if
 
     def _negated(self, target: str) -> str:
@@ -287,4 +303,10 @@ class Expander:
             self._choosing.pop()
         if not overlaps:
             return Any(tuple(options), exclusive=True)
-        return All(self.document.derive(place, exclusive(options, overlaps)))
+        return self._either(place, exclusive(options, overlaps))
+
+    def _either(self, place: str, derived: Derived) -> All:
+        """A union whose options exclude each other."""
+        made = self.document.derive(place, derived)
+        self._exclusive.add(made)
+        return All(made)

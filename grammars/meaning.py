@@ -42,7 +42,7 @@ class Meaning:
         mine: Meaning = proxy(self)  # no cycle: all of a compilation is freed at its end, without a collection
         self._expander = Expander(
             document, meter, self._readings, strict=strict,
-            overlaps=lambda place, options: mine._overlaps(place, options), apart=lambda a, b: mine._apart(a, b),
+            overlaps=lambda place, options: mine._overlaps(place, options), apart=lambda a, b, c: mine._apart(a, b, c),
             implied=Implied(mine))
         self._strict = strict
         self._annotated = annotated
@@ -50,7 +50,7 @@ class Meaning:
         self._patterns: dict[str, Dfa] = {}
         self._excluded: dict[str, Dfa] = {}  # by "pattern " or "format " and its text
         self._negations: dict[str, str] = {}
-        self._pairs: dict[tuple[str, str], bool] = {}
+        self._pairs: dict[tuple[str, str, str], bool] = {}
 
     @property
     def notes(self) -> tuple[str, ...]:
@@ -263,12 +263,14 @@ class Meaning:
                     found.setdefault(j, []).append(i)
         return found
 
-    def _apart(self, one: str, other: str) -> bool:
-        """Provably no value fits both schemas, their branches left out. While that is being found out: in doubt."""
-        if (one, other) not in self._pairs:
-            self._pairs[one, other] = False
-            self._pairs[one, other] = self._disjoint(self.shape((one,)), self.shape((other,)), 1)
-        return self._pairs[one, other]
+    def _apart(self, one: str, other: str, around: str) -> bool:
+        """Provably no value fits both schemas, and that at `around` ("": any), their branches left out. While that is
+        being found out: in doubt."""
+        key, more = (one, other, around), (around,) if around else ()
+        if key not in self._pairs:
+            self._pairs[key] = False
+            self._pairs[key] = self._disjoint(self.shape((one, *more)), self.shape((other, *more)), 1)
+        return self._pairs[key]
 
     def disjoint(self, mine: Places, theirs: Places) -> bool:
         """Provably no value fits both conjunctions. False when in doubt."""

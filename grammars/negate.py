@@ -30,6 +30,8 @@ from .keywords import (
     is_idle,
     refuse,
 )
+from .strings import exactly
+from .unevaluated import Unevaluated
 
 _PLAIN_TYPES = tuple(name for name in TYPES if name != "integer")
 
@@ -125,7 +127,7 @@ class _Negation:
         if bound is not None:
             return bound
         if keyword in ("unevaluatedProperties", "unevaluatedItems"):
-            return self._unevaluated(keyword)
+            return Unevaluated(self._document, self._place, keyword).negation()
         if keyword in ("prefixItems", "items", "contains", "minContains", "maxContains"):
             return self._list(keyword, value)
         if keyword in ("properties", "required", "patternProperties", "additionalProperties", "propertyNames"):
@@ -172,7 +174,7 @@ class _Negation:
         for kind, python in (("array", list), ("object", dict)):
             differs = [_differs(member) for member in members if isinstance(member, python)]
             options.append({"type": kind, "allOf": differs} if differs else {"type": kind})
-        excluded = {NOT_PATTERN: "^(?:" + "|".join(map(_escaped, texts)) + ")$"} if texts else {}
+        excluded = {NOT_PATTERN: exactly(texts)} if texts else {}
         options.append({"type": "string", **excluded})
         points = sorted({Decimal(m) for m in members if isinstance(m, int | Decimal) and not isinstance(m, bool)})
         edges = [None, *points, None]
@@ -225,19 +227,6 @@ class _Negation:
         broken: dict[str, Derived] = {"type": "object", "properties": {name: {"not": self._link("properties", name)}}}
         return broken if name in self._schema.get("required", ()) else {**broken, "required": [name]}  # type: ignore
 
-    def _unevaluated(self, keyword: str) -> list[Derived]:
-        """Where no other schema could have evaluated anything, the rest is what the schema's own keywords leave."""
-        if self._schema.keys() & BRANCHES:
-            raise self._refuse(keyword)
-        broken: Derived = {"not": self._link(keyword)}
-        if keyword == "unevaluatedProperties":
-            return [] if "additionalProperties" in self._schema else [self._other_property(broken)]
-        if "items" in self._schema:
-            return []
-        if "contains" in self._schema:
-            broken = {"allOf": [broken, {"not": self._link("contains")}]}
-        return [{"type": "array", SOME_ITEM: {"from": self._prefix(), "schema": broken}}]
-
     def _prefix(self) -> int:
         return len(self._schema.get("prefixItems", ()))  # type: ignore[arg-type]
 
@@ -283,10 +272,6 @@ class _Negation:
 
     def _link(self, *tokens: str) -> Link:
         return Link(self._document.child(self._place, *tokens))
-
-
-def _escaped(text: str) -> str:
-    return "".join(f"\\u{{{ord(c):x}}}" if not c.isalnum() else c for c in text)
 
 
 def _differs(value: Any) -> Derived:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
 from . import charset
@@ -183,3 +183,7 @@ def without(shape: Dfa, excluded: Dfa, meter: Meter) -> Dfa:
     return rest if shape is ANY_CHARACTERS else minimise(intersect([shape, rest], meter))
 
 
+def exactly(texts: Iterable[str]) -> str:
+    """A pattern that these texts match, and no others."""
+    spelled = ["".join(c if c.isalnum() else f"\\u{{{ord(c):x}}}" for c in text) for text in texts]
+    return f"^(?:{'|'.join(spelled)})$"

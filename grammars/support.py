@@ -40,12 +40,14 @@ ENFORCED = (
             "200,000 steps do not tell whether recursive items have so many, and where the sets of values that places "
             "(`prefixItems`, `contains`) compete for need more than 10,000 states"),
     Support(("unevaluatedItems", "unevaluatedProperties"), "evaluated",
-            "refused by name beside a union of more than 6 branches that evaluate something"),
+            "refused by name beside a union whose branches come to more than 256 combinations that one value may fit, "
+            "and of which each evaluates more than its parts; negated, beside more than 8 branches with "
+            "`patternProperties` or `contains`"),
     Support(("allOf", "anyOf"), "branch"),
     Support(("oneOf", "not", "if", "then", "else"), "branch",
-            "what cannot be negated (`unevaluated*` beside branches, the format `regex`, `uniqueItems` of items of "
-            "more than 6 values beside `prefixItems` and `contains` or around and inside lists whose items are "
-            "compared by value) is refused there by name"),
+            "what cannot be negated (the format `regex`, `uniqueItems` of items of more than 6 values beside "
+            "`prefixItems` and `contains` or around and inside lists whose items are compared by value) is refused "
+            "there by name"),
     Support(("$ref", "$dynamicRef", "$recursiveRef"), "branch",
             "to places, `$id` and `$anchor` of the same schema, recursion included; nothing is fetched. A dynamic one "
             "is refused where its place depends on the way that led to it"),
