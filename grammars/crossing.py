@@ -9,6 +9,7 @@ the path's tokens, and GAP more where the copy on top ends inside a token that h
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -33,15 +34,14 @@ from .flat import (
 )
 from .gaps import GAP
 from .held_tokens import HeldTokens
-from .ir import Grammar
-from .keys_written import Step, Way, keys_written, with_keys
-from .narrowed import Marks, Narrowed, Text, narrowed
+from .ir import NOTHING, Grammar, Unlike
+from .narrowed import Relaxed, narrowed, relaxed
 from .tables import BASE, FAR, FINAL, KIND, LOW, NEXT, RULE, START, Layout, Tables
 from .vocabulary import Vocabulary
+from .witness import Arc, Places, witness
 
 _Place = tuple[int, int, int]  # state, column, node
 _WAYS = 16  # copies of rules at one place of a text; where they become more, only the nearest are kept
-_ROUNDS = 64  # of naming the keys that a text would write
 _EVERY = 1 << 30  # counts that a way home may have
 
 
@@ -54,25 +54,66 @@ class Crossed(NamedTuple):
 def crossed(grammar: Grammar, vocabulary: Vocabulary, max_states: int, max_entries: int) -> Crossed | None:
     """The grammar as copies of its rules that tokens may cross, and their tables. None when even so nothing closes.
     Raises ConstraintTooLarge past a budget, and past the limits of Layout."""
-    named: dict[int, tuple[Text, ...]] = {}
-    for _ in range(_ROUNDS):
-        copies, found, _ = _search(narrowed(grammar, named), vocabulary, max_states, max_entries)
-        if found is not None:
-            return _bound(copies, found, vocabulary, max_states, max_entries)
-        copies, found, marks = _search(narrowed(grammar, named, repeating=True), vocabulary, max_states, max_entries)
-        more = None if found is None else with_keys(named, grammar, keys_written(found.way(), copies, marks))
-        if more is None:
+    limits = vocabulary, max_states, max_entries
+    copies, found = _search(narrowed(grammar, {}), *limits)
+    if found is None:
+        loose = relaxed(grammar)
+        copies, found = _search(loose.grammar, *limits)
+        named = None if found is None else witness(grammar, _places(grammar, loose, copies, found))
+        if named is None:
             return None
-        named = more
-    return None
+        copies, found = _search(narrowed(grammar, named), *limits)
+    return None if found is None else _bound(copies, found, *limits)
 
 
-def _search(plain: Narrowed, vocabulary: Vocabulary, max_states: int,
-            max_entries: int) -> tuple[Copies, Crossing | None, dict[int, Marks]]:
+def _search(plain: Grammar, vocabulary: Vocabulary, max_states: int,
+            max_entries: int) -> tuple[Copies, Crossing | None]:
     tokens = HeldTokens(vocabulary.single, vocabulary.wide)
-    flat = Layout(plain.grammar, max_states, max_entries, vocabulary.single).flat
-    copies = copied(plain.grammar, exits_of(flat, plain.grammar.start, tokens))
-    return copies, _solved(copies, vocabulary, tokens, max_states, max_entries), plain.marks
+    flat = Layout(plain, max_states, max_entries, vocabulary.single).flat
+    copies = copied(plain, exits_of(flat, plain.start, tokens))
+    return copies, _solved(copies, vocabulary, tokens, max_states, max_entries)
+
+
+def _places(grammar: Grammar, loose: Relaxed, copies: Copies, found: Crossing) -> Places:
+    return Places(_Arcs(grammar, loose, copies, found).of, found.cost, lambda at: copies.origins[found.local(at)[0]][0])
+
+
+class _Arcs:
+    """What witness.py follows, of the relaxed grammar's copies."""
+
+    def __init__(self, grammar: Grammar, loose: Relaxed, copies: Copies, found: Crossing) -> None:
+        self._marks, self._copies, self._found = loose.marks, copies, found
+        self._known: dict[int, list[Arc]] = {}
+        # by rule, source, callee and target
+        self._actions = {(number, call.source, call.rule, call.target): call.action
+                         for number, rule in enumerate(grammar.rules) for call in rule.calls
+                         if isinstance(rule.register, Unlike)}
+
+    def of(self, at: int) -> list[Arc]:
+        """Those from a place, the nearest ways first."""
+        if at not in self._known:
+            self._known[at] = sorted(self._from(at), key=lambda arc: arc.more)
+        return self._known[at]
+
+    def _from(self, at: int) -> Iterator[Arc]:
+        found, copies = self._found, self._copies
+        (copy, source), cost = found.local(at), found.cost(at)
+        rule, states = copies.origins[copy]
+        state = states[source] if source < len(states) else -1
+        if found.ends(at):
+            yield Arc(0, -1)
+        for begin, there in found.into(at):
+            more, target = found.cost(begin) + found.cost(there) - cost, found.local(there)[1]
+            called = copies.origins[found.local(begin)[0]][0]
+            action = self._actions.get((rule, state, called, states[target]), NOTHING)
+            if more < FAR - cost:
+                yield Arc(more, there, action=action, called=begin)
+        for tokens, there in found.over(at):
+            more, target = tokens + found.cost(there) - cost, found.local(there)[1]
+            known = state >= 0 and target < len(states)
+            action = self._marks.get(rule, {}).get((state, states[target]), NOTHING) if known else NOTHING
+            for byte in found.bytes(at, there, tokens) if more < FAR - cost else ():
+                yield Arc(more, there, tokens, byte, action)
 
 
 def _bound(copies: Copies, found: Crossing, vocabulary: Vocabulary, max_states: int, max_entries: int) -> Crossed:
@@ -127,30 +168,34 @@ class Crossing:
         self._write(self._costs)
         return True
 
-    def way(self) -> Way:
-        return Way(self.path, lambda state: (int(self.tables.states[state, RULE]),
-                                             state - int(self.layout.offsets[self.tables.states[state, RULE]])))
+    def cost(self, at: int) -> int:
+        """The fewest tokens from a place to where its copy ends."""
+        return self._costs[at]
 
-    def path(self, at: int) -> list[Step]:
-        """A way with the fewest tokens from a place to where its copy ends."""
-        found = list[Step]()
-        while self._costs[at] > 0 or not self._ends(*self._order[at]):
-            cost, state = self._costs[at], self._order[at][0]
-            there = next((there for begun, there in self._over[at] if begun + self._costs[there] == cost), -1)
-            called, byte = -1, self._byte(at, there) if there >= 0 else -1
-            if there < 0:
-                called, there = next((begin, there) for begin, there, _ in self._through[at]
-                                     if self._costs[begin] + self._costs[there] == cost)
-            found.append(Step(state, self._order[there][0], byte, called))
-            at = there
-        return found
+    def local(self, at: int) -> tuple[int, int]:
+        """The copy that a place is in, and the state there."""
+        state = self._order[at][0]
+        copy = int(self.tables.states[state, RULE])
+        return copy, state - int(self.layout.offsets[copy])
 
-    def _byte(self, at: int, there: int) -> int:
+    def over(self, at: int) -> list[tuple[int, int]]:
+        """Over a byte: tokens that begin, and the place behind it."""
+        return self._over[at]
+
+    def into(self, at: int) -> list[tuple[int, int]]:
+        """Over a call: where the callee begins, and the place behind it."""
+        return [(begin, there) for begin, there, _ in self._through[at]]
+
+    def bytes(self, at: int, there: int, tokens: int) -> list[int]:
+        """Those over which one place leads to another where so many tokens begin."""
         (state, column, node), (goal, after, last) = self._order[at], self._order[there]
-        return next(byte for low, high, target, action in self._edges[state]
-                    if target == goal and self._after(state, column, action) == after
-                    for byte in range(low, high + 1)
-                    if last in [reached for reached, _ in self._tokens.steps(node, byte, byte)])
+        return [byte for low, high, target, action in self._edges[state]
+                if target == goal and self._after(state, column, action) == after
+                for byte in range(low, high + 1) if (last, tokens) in self._tokens.steps(node, byte, byte)]
+
+    def ends(self, at: int) -> bool:
+        """Whether a copy ends in a place."""
+        return self._ends(*self._order[at])
 
     def best(self, groups: tuple[int, ...]) -> set[int]:
         """Numbers of the calls that lead on with the fewest tokens from some place, of each group."""

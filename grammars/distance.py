@@ -285,7 +285,7 @@ def compile_tables(grammar: Grammar, layout: Layout, single: Any, wide: Sequence
         tables = build_tables(layout, single)
         context.put(TABLES, tables)
     held = np.zeros(256, np.uint8)
-    if wide:
+    if wide and UNLIKE not in layout.flat.present:  # another of unlike items is searched over single bytes
         held[[*set(b"".join(wide))]] = 1
     cost, arrays, order, solving = _fill(context, tables, grammar, layout, single, held, unlike)
     if cost >= FAR:
@@ -298,7 +298,7 @@ def compile_tables(grammar: Grammar, layout: Layout, single: Any, wide: Sequence
             unordered=MEMBERS in layout.flat.present)
     if moves is not None:
         solve_exactly(context, tables, layout, grammar.start, moves)
-    elif wide and has_gaps(tables):
+    elif has_gaps(tables):
         bridge(tables, layout, single, wide)
     if wide and tables.distance[layout.bases[grammar.start]] >= GAP:
         raise _cause(grammar, layout, single)

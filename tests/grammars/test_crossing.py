@@ -18,7 +18,7 @@ from espalier.grammars.compile import compile_constraint
 from espalier.grammars.compiled import CompiledGrammar
 from espalier.grammars.constraint import JsonSchema, Lark
 from espalier.grammars.errors import ConstraintTooLarge, MissingByte, Unsatisfiable
-from espalier.grammars.ir import Grammar, Order, Unlike
+from espalier.grammars.ir import Grammar, Order
 from espalier.grammars.vocabulary import Vocabulary
 
 from .drawn import grammars, small_vocabulary
@@ -44,6 +44,10 @@ def _free(least: int, **more: object) -> dict[str, object]:
     return {"type": "object", "additionalProperties": WHOLE, "minProperties": least, **more}
 
 
+def _alike(items: object, **more: object) -> dict[str, object]:
+    return {"type": "array", "items": items, "not": {"uniqueItems": True}, **more}
+
+
 NODE = {"type": "object", "properties": {"a": {"$ref": "#"}, "b": {"const": 1}}, "required": ["b"]}
 # schema, a byte that is no token, tokens that cross
 WRITTEN: list[tuple[dict[str, Any], bytes, list[bytes]]] = [
@@ -66,6 +70,14 @@ WRITTEN: list[tuple[dict[str, Any], bytes, list[bytes]]] = [
     (_free(3, properties={"a": _list(_free(2))}), b"]}", [b"5}]", b"7}"]),
     (_list(WHOLE, 3, uniqueItems=True), b"],", [b"8]", b"1,", b"2,", b"3,"]),
     (_list({"type": ["string", "integer"]}, 3, uniqueItems=True), b"],", [b'"]', b'",']),
+    (_list(_list(WHOLE), 3, uniqueItems=True), b"],", [b"8],", b"1],", b"2]]", b"3,", b"9]]", b"8]]"]),
+    (_list(_free(0), 2, uniqueItems=True), b"}", [b"1},", b"2}]", b"1}]"]),
+    (_list({}, 3, uniqueItems=True), b"]}", [b"1]", b"5}"]),
+    (_list(_list(WHOLE, 0, uniqueItems=True), 3, uniqueItems=True), b"]", [b"1],", b"2],", b"2]]"]),
+    ({"prefixItems": [{}, {}], "type": "array", "minItems": 3, "uniqueItems": True}, b"]}", [b"1]", b"5}"]),
+    (_alike({"properties": {"a": WHOLE}, "type": "object"}), b"]", [b"}]"]),
+    (_alike(WHOLE), b"]", [b"8]"]), (_alike(WHOLE, minItems=3, maxItems=4), b"]", [b"8]"]),
+    (_object(a=_alike(_list(WHOLE, 0)), b=_list({}, 2, uniqueItems=True)), b"],", [b"1],[", b"1]]", b'],"', b"5,6]"]),
 ]
 
 
@@ -88,13 +100,6 @@ def test_a_schema_is_kept_where_tokens_close_several_rules(
         _checked(grammar, small_vocabulary(tokens, letters), Random(seed))
     with pytest.raises(MissingByte):
         bind(grammar, small_vocabulary([bytes([gone[0]]) + b"q"], letters))
-
-
-def test_lists_of_which_two_items_must_be_equal_are_refused() -> None:
-    schema = {"type": "array", "items": WHOLE, "not": {"uniqueItems": True}}
-    letters = bytes(byte for byte in JSON if byte not in b"]")
-    with pytest.raises(MissingByte):
-        bind(compile_constraint(JsonSchema(json.dumps(schema))), small_vocabulary([b"8]"], letters))
 
 
 SCALARS = st.sampled_from([WHOLE, {"const": "a"}, {"enum": ["ab", "c", 12]}, {"type": "boolean"},
@@ -133,19 +138,21 @@ KEYS = st.sampled_from(["", "^(a|bc)$", "^[ab]{1,2}$", "^a*b$"])
 SEVERAL = st.one_of(
     st.builds(lambda least, keys, value: _free(least, propertyNames={"pattern": keys}, additionalProperties=value),
               st.integers(0, 3), KEYS, SCALARS),
-    st.builds(lambda items, least: _list(items, least, uniqueItems=True), SCALARS, st.integers(0, 3)))
+    st.builds(lambda items, least: _list(items, least, uniqueItems=True), st.one_of(SCALARS, SCALARS.map(_list)),
+              st.integers(0, 3)),
+    st.builds(lambda items, least: _alike(items, minItems=least), st.one_of(st.just(WHOLE), SCALARS.map(_list)),
+              st.integers(0, 3)))
 
 
 @settings(max_examples=60, deadline=None)
 @given(SEVERAL, st.booleans(), st.sampled_from(["schema", "any"]), st.data())
 def test_several_keys_and_items_that_are_cut_into_tokens_are_written_by_them(
         schema: Any, inside: bool, order: Any, data: st.DataObject) -> None:
-    """Free keys of an object and items of a list, each another one, at the end or inside a list."""
+    """Free keys of an object and items of a list, each another one or two of them equal, at the end or inside a list."""
     try:
         grammar = compile_constraint(JsonSchema(json.dumps(_list(schema) if inside else schema), order=order))
     except Unsatisfiable:
         return
-    assume(not any(isinstance(rule.register, Unlike) for rule in grammar.rules))
     note((schema, order))
     _checked(grammar, _cut(data, grammar, JSON, 30), data.draw(st.randoms(use_true_random=False)))
 
