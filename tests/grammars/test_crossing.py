@@ -148,7 +148,7 @@ SEVERAL = st.one_of(
 @given(SEVERAL, st.booleans(), st.sampled_from(["schema", "any"]), st.data())
 def test_several_keys_and_items_that_are_cut_into_tokens_are_written_by_them(
         schema: Any, inside: bool, order: Any, data: st.DataObject) -> None:
-    """Free keys of an object and items of a list, each another one or two of them equal, at the end or inside a list."""
+    """Free keys of an object, items of a list, each another one or two equal, at the end or inside a list."""
     try:
         grammar = compile_constraint(JsonSchema(json.dumps(_list(schema) if inside else schema), order=order))
     except Unsatisfiable:
