@@ -12,7 +12,7 @@ from . import charset
 from .dfa import Dfa, bounded, complement
 from .format_tables import table_of
 from .limits import Meter
-from .pattern_format import NOTE, regex_of_regexes
+from .pattern_format import NOTE, may_be_regexes, regex_of_regexes
 from .regex import compile_regex
 
 # Standard formats that are not enforced here, and so refused by name.
@@ -56,16 +56,19 @@ _IPV6 = "(?:" + "|".join([
 ]) + ")"
 # Labels with hyphens in the third and fourth place are reserved (RFC 5891); whether an A-label is valid is no matter of
 # form, so none is written.
-_LABEL = "(?!..--)[a-zA-Z0-9](?:[a-zA-Z0-9-]{0,61}[a-zA-Z0-9])?"
+_LDH = "[a-zA-Z0-9](?:[a-zA-Z0-9-]{0,61}[a-zA-Z0-9])?"
+_LABEL = f"(?!..--){_LDH}"
 _HOST_SHORT = rf"{_LABEL}(?:\.{_LABEL})*"
+_HOST_AT_MOST = rf"{_LDH}(?:\.{_LDH})*"
 _ATOM = "[A-Za-z0-9!#$%&'*+/=?^_`{|}~-]+"
 _QUOTED = r"(?:[ !#-\[\]-~]|\\[ -~])*"
-_DOMAIN = rf"(?:{_HOST_SHORT}|\[{_IPV4}\]|\[IPv6:{_IPV6}\])"
-_EMAIL = rf'(?:{_ATOM}(?:\.{_ATOM})*|"{_QUOTED}")@{_DOMAIN}'
+_ADDRESS = rf"\[{_IPV4}\]|\[IPv6:{_IPV6}\]"
+_LOCAL = rf'(?:{_ATOM}(?:\.{_ATOM})*|"{_QUOTED}")'
 _BEYOND = r"\u0080-\ud7ff\ue000-\u{10ffff}"
 _IDN_ATOM = f"[{_BEYOND}{_ATOM[1:]}"
 _IDN_QUOTED = rf"(?:[ !#-\[\]-~{_BEYOND}]|\\[ -~])*"
-_IDN_EMAIL = rf'(?:{_IDN_ATOM}(?:\.{_IDN_ATOM})*|"{_IDN_QUOTED}")@{_DOMAIN}'
+_IDN_LOCAL = rf'(?:{_IDN_ATOM}(?:\.{_IDN_ATOM})*|"{_IDN_QUOTED}")'
+_IDN_CHARACTER = f"[a-zA-Z0-9.{_BEYOND}-]"
 _PCT = "%[0-9A-Fa-f]{2}"
 _UNRESERVED = "A-Za-z0-9._~-"
 _SUB = "!$&'()*+,;="
@@ -108,16 +111,24 @@ _PATTERNS = {
     "ipv4": _IPV4,
     "ipv6": _IPV6,
     "hostname": _HOST_SHORT,
-    "email": _EMAIL,
+    "email": rf"{_LOCAL}@(?:{_HOST_SHORT}|{_ADDRESS})",
     "uri": _URI,
     "uri-reference": _URI_REFERENCE,
     "iri": _IRI,
     "iri-reference": _IRI_REFERENCE,
     "uri-template": _TEMPLATE,
-    "idn-email": _IDN_EMAIL,
+    "idn-email": rf"{_IDN_LOCAL}@(?:{_HOST_SHORT}|{_ADDRESS})",
     "regex": regex_of_regexes(),
     "json-pointer": _POINTER,
     "relative-json-pointer": f"(?:0|[1-9]\\d*)(?:#|{_POINTER})",
+}
+# Of formats whose texts are not all written: every text that may be one, and few others. What is none of these is none.
+_AT_MOST = {
+    "hostname": _HOST_AT_MOST,
+    "email": rf"{_LOCAL}@(?:{_HOST_AT_MOST}|{_ADDRESS})",
+    "idn-email": rf"{_IDN_LOCAL}@(?:{_IDN_CHARACTER}+|{_ADDRESS})",
+    "idn-hostname": f"{_IDN_CHARACTER}+",
+    "regex": may_be_regexes(),
 }
 # The longest text of a format, where its automaton leaves it to the length of the string: 253 lengths of every label
 # would be 27,000 states, and a register counts them.
@@ -130,7 +141,18 @@ STANDARD = frozenset(_PATTERNS) | REFUSED
 
 def format_dfa(name: str, meter: Meter) -> Dfa:
     """The texts of a format that is enforced (in STANDARD and not in REFUSED), but for their LONGEST length."""
+    return _table(name, meter)
 
+
+def outside_format(name: str, meter: Meter) -> Dfa:
+    """Texts that are not of the format: all of them, or, where not all texts of the format are written, most."""
+    dfa = _table(f"{name} at most" if name in _AT_MOST else name, meter)
+    if name in LONGEST:
+        dfa = bounded(dfa, 0, LONGEST[name], meter)
+    return complement(dfa, charset.ALL)
+
+
+def _table(name: str, meter: Meter) -> Dfa:
     def made() -> Dfa:
         dfa = table_of(name)
         meter.states(len(dfa.edges))
@@ -139,17 +161,11 @@ def format_dfa(name: str, meter: Meter) -> Dfa:
     return meter.shared(("format", name), made, lambda dfa: dfa.size)
 
 
-def outside_format(name: str, meter: Meter) -> Dfa:
-    """The texts that are not of the format."""
-    dfa = format_dfa(name, meter)
-    if name in LONGEST:
-        dfa = bounded(dfa, 0, LONGEST[name], meter)
-    return complement(dfa, charset.ALL)
+def compile_table(name: str, meter: Meter) -> Dfa:
+    """An automaton of TABLES from its expression."""
+    return compile_regex(_EXPRESSIONS[name], meter)
 
 
-def compile_format(name: str, meter: Meter) -> Dfa:
-    """The same from its expression: what the tables are made of."""
-    return compile_regex(_PATTERNS[name], meter)
-
-
+_EXPRESSIONS = _PATTERNS | {f"{name} at most": pattern for name, pattern in _AT_MOST.items()}
 ENFORCED = tuple(_PATTERNS)
+TABLES = tuple(_EXPRESSIONS)

@@ -132,7 +132,7 @@ class Meaning:
         """The texts that break a format; none do where it constrains nothing."""
         if self._ignores(located):
             return NOTHING
-        if located.text in REFUSED or located.text in NOTES:
+        if located.text in REFUSED:
             raise refuse("format", located.pointer, f"{located.text!r} cannot be negated (not, oneOf, if)")
         key = f"format {located.text}"
         if key not in self._excluded:

@@ -42,3 +42,10 @@ def regex_of_regexes() -> str:
         groups = rf"\((?:\?:)?{body}\){quantifier}|\(\?[=!]{body}\)"
         body = rf"(?:{atom}|[\^$|]|\\[bB]|{groups})*"
     return body
+
+
+def may_be_regexes() -> str:
+    """All texts but those that are no pattern for certain: they begin with a quantifier, end in a lone backslash, or
+    what opens or closes first, before any backslash, is never closed or was never opened."""
+    broken = ("[*+?]", r"(?:[^\\]|\\[^])*\\$", r"[^\\(\[]*\)", r"[^\\(]*\[[^\]]*$", r"[^\\\[]*\([^)]*$")
+    return "".join(f"(?!{one})" for one in broken) + "[^]*"

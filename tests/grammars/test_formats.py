@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from espalier.grammars.compile import compile_constraint
 from espalier.grammars.constraint import JsonSchema
 from espalier.grammars.format_tables import table_of
-from espalier.grammars.formats import ENFORCED, REFUSED, STANDARD, compile_format, format_dfa
+from espalier.grammars.formats import REFUSED, STANDARD, TABLES, compile_table, format_dfa, outside_format
 from espalier.grammars.limits import Limits, Meter
 from espalier.grammars.regex_syntax import parse
 
@@ -90,6 +90,33 @@ def test_every_pattern_that_is_written_is_one(random: Random) -> None:
         parse(text, Limits())
 
 
+# Of formats whose texts are not all written: texts of the format, so none that a negation may write.
+UNWRITTEN = {
+    "hostname": ["xn--9n2bp8q.xn--9t4b11yi5a", "xn--l-fda"],
+    "email": ["a@xn--9n2bp8q.co"],
+    "idn-email": ["a@xn--9n2bp8q.co", "실례@실례.테스트"],
+    "idn-hostname": ["xn--9n2bp8q", "실례.테스트", "a" * 63],
+    "regex": ["(?<n>a)\\\\k<n>", "((((a))))", "\\p{L}", "(?<=a)b"],
+}
+
+
+@pytest.mark.parametrize("name", sorted(TABLE))
+def test_what_a_negated_format_writes_is_not_of_the_format(name: str) -> None:
+    outside = outside_format(name, Meter(Limits()))
+    written, others = TABLE[name]
+    assert [text for text in (*written, *UNWRITTEN.get(name, ())) if outside.accepts(map(ord, text))] == []
+    assert any(outside.accepts(map(ord, text)) for text in others)
+
+
+@pytest.mark.filterwarnings("ignore::FutureWarning")
+@settings(max_examples=300, deadline=None)
+@given(st.text("()[]\\\\*+?a|#^:", max_size=8))
+def test_what_is_no_pattern_for_certain_is_none(text: str) -> None:
+    if outside_format("regex", Meter(Limits())).accepts(map(ord, text)):
+        with pytest.raises(re.error):
+            re.compile(text)
+
+
 def test_a_hostname_is_never_longer_than_its_limit() -> None:
     name = ".".join(["a" * 63] * 4)
     within, beyond = (json.dumps(name[:length]) for length in (253, 254))
@@ -119,9 +146,9 @@ def test_formats_can_be_annotations() -> None:
 
 
 @pytest.mark.parametrize("name", [
-    pytest.param(name, marks=[pytest.mark.slow] if name == "regex" else []) for name in ENFORCED])
+    pytest.param(name, marks=[pytest.mark.slow] if name == "regex" else []) for name in TABLES])
 def test_the_shipped_automaton_is_that_of_the_expression(name: str) -> None:
-    assert table_of(name) == compile_format(name, Meter(Limits(seconds=60.0)))
+    assert table_of(name) == compile_table(name, Meter(Limits(seconds=60.0)))
 
 
 @settings(max_examples=100, deadline=None)
