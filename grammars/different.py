@@ -3,8 +3,7 @@
 An item that is a string is remembered from quote to quote. Where others are among them, all are remembered whole: a
 number ends where the comma or the bracket comes. Where their number matters, states count the items.
 
-Any spelling is for strings of any characters alone. The others have one here: inside an escape, which of the few
-characters that it can still give are used up is not known, so a text could run into a dead end.
+In any spelling strings are remembered decoded.
 """
 
 from __future__ import annotations
@@ -24,7 +23,6 @@ if TYPE_CHECKING:
 # States for different items: what is spent gladly, and the most.
 _COUNTED = 2_000
 _MAX_COUNTED = 40_000
-_CHARACTERS = 0x110000 - 0x800  # without surrogates
 
 
 class DifferentItems:
@@ -36,8 +34,7 @@ class DifferentItems:
         self._layout = emitter.layout(depth)
         self._whole = any(place.others or place.nested for place in different.places)
         self._spacing = emitter.spacing
-        self._decoded = emitter.writing.spelling == "any" and all(
-            place.text.empty or _any_characters(place.text) for place in different.places)
+        self._decoded = emitter.writing.spelling == "any"
         self._bodies = [self._item(emitter, place) for place in different.places]
         size = max(len(body.edges) for body in self._bodies)
         most = plan.most
@@ -124,7 +121,3 @@ class DifferentItems:
                 ended = builder.text(builder.text(state, comma[:1], action=CLOSE_KEY), comma[1:-1])
                 builder.text(ended, comma[-1:], before[count], NEXT_KEY)
 
-
-def _any_characters(text: Dfa) -> bool:
-    """Whether any character may follow in every state, so that there is always another text."""
-    return all(sum(high - low + 1 for low, high, _ in edges) >= _CHARACTERS for edges in text.edges)

@@ -36,7 +36,7 @@ def doubtful(space: Space, configuration: Configuration, words: Any, marked: Any
     some = np.full_like(words, 0xFFFFFFFF) if told & ANY_TOKEN else space.room.row
     if not near:
         chosen |= (marks % BEGUN >= ENDED) & _held(some, marked[:, 0])
-        if told != SOME | NARROW:
+        if told & (SOME | NARROW) != SOME | NARROW:
             return marked[chosen, 0]
     # Inside a string nothing is marked that stays in it.
     return np.union1d(marked[chosen, 0], tokens_of(some & words))

@@ -42,8 +42,11 @@ def keep_apart(plan: ListPlan, canonical: Canonical, writing: Writing) -> None:
     if finite is not None:
         plan.machine = _machine(plan, finite)
         return
+    values_of = (*plan.prefix, plan.rest)
     try:
-        places = [_comparable(value, canonical) for value in (*plan.prefix, plan.rest)]
+        if writing.spelling == "any" and any(value.numbers for value in values_of):
+            raise ManyTexts  # zeros of a fraction
+        places = [_comparable(value, canonical) for value in values_of]
     except ManyTexts:
         _by_value(plan, canonical)
     else:

@@ -19,7 +19,7 @@ from espalier.grammars.errors import ConstraintError, Unsatisfiable
 from espalier.grammars.limits import Limits
 
 from .drawn import small_vocabulary
-from .engine import bind
+from .engine import allowed, bind
 from .naive import Naive
 from .samplers import WAYS, answer, check_masks
 
@@ -85,6 +85,37 @@ def test_different_values_are_written_and_equal_ones_are_not(
             written = json.dumps(json.loads(text), **spaces[spacing])
             assert naive.accepts(written) == verdict, written
             assert Draft202012Validator({**UNIQUE, "items": items}).is_valid(json.loads(text)) == verdict
+
+
+AB = {"pattern": "^[ab]{1,2}$", "maxLength": 1}
+ANY_SPELLING: list[tuple[Any, list[str], list[str]]] = [
+    ({"enum": ["a", "b", "c", "d", "e", "f", "ab", "\n"]}, ['["\\u0061","b","\\u000a"]', '["a","\\u0061b"]'],
+     ['["\\u0061","a"]', '["a","\\u0061"]', '["\\n","\\u000A"]', '["\\u0067"]']),
+    ({"type": "string", "pattern": "^[ab/]{1,3}$"}, ['["\\u0061","b","a\\u0061"]', '["\\/","a"]'],
+     ['["aa","a\\u0061"]', '["/","\\/"]', '["\\u0063"]']),
+    ({"type": "string", "maxLength": 2}, ['["\\ud83d\\ude00","\\u00e9"]'],
+     ['["\\ud83d\\ude00","\U0001f600"]', '["\\ud83d"]']),
+    (INTEGER, ["[1.0,2]", "[10,1.00]"], ["[1,1.0]", "[1.0,1.00]", "[1.5]"]),
+    ({"type": ["string", "integer"], "minLength": 1}, ['["\\u0031",1.0]'], ['["1","\\u0031"]', "[1,1.0]"]),
+    ({"type": "number"}, ["[1e1,1]", "[1.50,1.05]"], ["[10,1e1]", "[1.5,1.50]"]),
+]
+
+
+@pytest.mark.parametrize(("items", "fit", "unfit"), ANY_SPELLING)
+def test_scalars_in_any_spelling_are_compared_decoded(items: Any, fit: list[str], unfit: list[str]) -> None:
+    schema = json.dumps({**UNIQUE, "items": items})
+    naive = Naive(compile_constraint(JsonSchema(schema, order="any", spelling="any"), PATIENT))
+    assert [text for text in fit if not naive.accepts(text)] == []
+    assert [text for text in unfit if naive.accepts(text)] == []
+
+
+def test_an_escape_gives_no_value_that_was_written() -> None:
+    """Of six values: behind four digits `a` is written, so an escape may give `b` alone."""
+    grammar = _compiled({"type": ["string", "integer"], **AB, "minimum": 0, "maximum": 3}, "any", minItems=5)
+    matcher = grammar.matcher(forcing=False, closing=False)
+    for byte in b'["a",1,0,"\\u006':
+        matcher.accept(LETTERS.index(byte))
+    assert {chr(LETTERS[token]) for token in allowed(grammar, matcher)} == {"2"}
 
 
 @pytest.mark.parametrize(("items", "fit", "unfit"), NESTED)
@@ -219,6 +250,8 @@ ITEMS = st.sampled_from([
     {"type": ["string", "null"], "maxLength": 1, "pattern": "^[abx]*$"}, {"type": "integer", "multipleOf": 5},
     {"type": "string"}, {"type": "string", "maxLength": 1}, {"enum": [0, 1, 10, 11, 100, "a", "b"]},
     {"type": "string", "pattern": "^[ab]{0,2}$"}, {"type": ["string", "integer"], "minimum": 0},
+    {"enum": ["a", "b", "x", "ab", "abx", "\n", "", "n"]},
+    {**AB, "type": ["string", "integer"], "minimum": 0, "maximum": 3},
     {"type": "array", "items": {"enum": [0, 1, "a"]}, "maxItems": 2}, {"type": "array", "items": {"type": "string"}},
     {"type": "array", "prefixItems": [INTEGER, {"type": "boolean"}], "items": False, "minItems": 2},
     {**CLOSED, "properties": {"a": {"type": "string"}, "b": {"enum": [0, 1]}}, "required": ["b"]},
