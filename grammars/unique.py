@@ -44,14 +44,20 @@ def keep_apart(plan: ListPlan, canonical: Canonical, writing: Writing) -> None:
         return
     values_of = (*plan.prefix, plan.rest)
     try:
-        if writing.spelling == "any" and any(value.numbers for value in values_of):
-            raise ManyTexts  # zeros of a fraction
+        if writing.spelling == "any" and _have_zeros(values_of):
+            raise ManyTexts
         places = [_comparable(value, canonical) for value in values_of]
     except ManyTexts:
         _by_value(plan, canonical)
     else:
         if not _different(plan, places):
             _by_value(plan, canonical)
+
+
+def _have_zeros(places: tuple[ValuePlan, ...]) -> bool:
+    """Whether items are numbers that may end in zeros of a fraction. Not beside values of an enum: of hundreds that are
+    nearly used up, looking for another takes too long where items are compared by value."""
+    return any(value.numbers for value in places) and not any(value.values for value in places)
 
 
 def _by_value(plan: ListPlan, canonical: Canonical) -> None:
