@@ -45,8 +45,8 @@ ENFORCED = (
             "`patternProperties` or `contains`"),
     Support(("allOf", "anyOf"), "branch"),
     Support(("oneOf", "not", "if", "then", "else"), "branch",
-            "what cannot be negated (`uniqueItems` of items of more than 6 values beside `prefixItems` and `contains` or "
-            "around and inside lists whose items are compared by value) is refused there by name"),
+            "what cannot be negated (`uniqueItems` of items of more than 6 values beside `prefixItems` and `contains` "
+            "or around and inside lists whose items are compared by value) is refused there by name"),
     Support(("$ref", "$dynamicRef", "$recursiveRef"), "branch",
             "to places, `$id` and `$anchor` of the same schema, recursion included; nothing is fetched. A dynamic one "
             "is refused where its place depends on the way that led to it"),
