@@ -58,6 +58,8 @@ def gen(
     *,
     max_tokens: int = 128,
     stop: str | Sequence[str] | None = None,
+    stop_token_ids: Sequence[int] | None = None,
+    min_tokens: int = 0,
     temperature: float = 1.0,
     top_k: int = 0,
     top_p: float = 1.0,
@@ -80,7 +82,8 @@ def gen(
     max_tokens: at least 1. temperature 0: greedy. top_k 0, top_p 1, min_p 0: off. seed None: a fresh random one.
     frequency_penalty, presence_penalty: -2 to 2, of what this gen wrote; repetition_penalty: above 0, at most 100, of
     all before it too, 1 is none; logit_bias: token id to -100 to 100.
-    stop: the answer ends before the earliest of these strings; they are not part of it.
+    stop: the answer ends before the earliest of these strings; they are not part of it. stop_token_ids: tokens that do
+    the same. min_tokens: nothing ends the answer before it has so many tokens; not beside what the answer must fit.
     schema, regex, choices, lark, gbnf or tags: what the answer must fit; at most one of them. Beside stop, which cuts
     what fits, no schema and no choices.
     schema is a Pydantic class, a type (int, list[str], Literal, a dataclass), a dict or JSON text; lark and gbnf are
@@ -94,6 +97,10 @@ def gen(
             "stop would cut a value that is one of choices or has a schema", where="stop",
             fix="Drop stop, or use a regex or a grammar.",
         )
+    least = _integer("min_tokens", min_tokens, 0)
+    if least and kind.constraint is not None:
+        raise ProgramError("min_tokens cannot stand beside what says where an answer ends", where="min_tokens",
+                           fix="Drop it, or ask for a longer answer in the constraint.")
     spec = GenerateSpec(
         max_tokens=_integer("max_tokens", max_tokens, 1),
         temperature=_number("temperature", temperature, 0.0),
@@ -106,6 +113,8 @@ def gen(
         repetition_penalty=_repetition(repetition_penalty),
         logit_bias=_biases(logit_bias),
         stop=stops,
+        stop_ids=_tokens(stop_token_ids),
+        min_tokens=least,
         constraint=kind.constraint,
     )
     return Expression((Part(ir.Gen(spec, _name(name)), kind.read),))
@@ -152,6 +161,14 @@ def _stops(stop: object) -> tuple[str, ...]:
     if not isinstance(stops, (list, tuple)) or not all(isinstance(text, str) and text for text in stops):
         raise ProgramError("stop must be a non-empty string or a list of them", where="stop")
     return tuple(spelled(text, "stop") for text in stops)
+
+
+def _tokens(ids: object) -> tuple[int, ...]:
+    if ids is None:
+        return ()
+    if not isinstance(ids, (list, tuple)):
+        raise ProgramError("stop_token_ids must be a list of token ids", where="stop_token_ids")
+    return tuple(_integer("stop_token_ids", token, 0) for token in ids)
 
 
 def _repetition(value: object) -> float:

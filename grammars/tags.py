@@ -51,6 +51,7 @@ class _Compiler:
         self._delimiter(constraint.between, "between", optional=True)
         self._rules: list[Rule] = []
         self._notes: list[str] = []
+        self._hollow: set[int] = set()  # tags behind whose beginning the whole text may end
 
     def run(self) -> Grammar:
         if not self._tags.tags:
@@ -166,8 +167,10 @@ class _Compiler:
     def _next(self, builder: RuleBuilder, start: int, between: bytes, tags: Sequence[int], after: int) -> None:
         """Any of the tags at `start`, without free text before it."""
         begins = [(between + self._bytes(begin), None) for begin in self._begins]
-        for place, tag in zip(_branch(builder, start, begins), tags, strict=True):
+        places = _branch(builder, start, begins)
+        for place, tag in zip(places, tags, strict=True):
             builder.call(place, tag, after)
+        self._end_hollow(builder, [place for k, place in enumerate(places) if k in self._hollow])
 
     def _text(self, builder: RuleBuilder, start: int, triggers: Sequence[_Trigger], tags: Sequence[int], after: int
               ) -> list[int]:
@@ -178,7 +181,14 @@ class _Compiler:
             places = _branch(builder, state, [(self._bytes(rest), None) for rest in trigger.rest.values()])
             for place, k in zip(places, trigger.rest, strict=True):
                 builder.call(place, tags[k], after)
+            self._end_hollow(builder, [place for place, k in zip(places, trigger.rest, strict=True)
+                                       if k in self._hollow])
         return self._free(builder, start, found, ends)
+
+    def _end_hollow(self, builder: RuleBuilder, places: Sequence[int]) -> None:
+        """Nothing follows the tag, so that a root that ends there says the same as a tag without content."""
+        for place in places:
+            builder.final(place)
 
     def _tag(self, k: int) -> int:
         """The rule of what stands behind the beginning of a tag, its end included."""
@@ -191,10 +201,12 @@ class _Compiler:
         else:
             rule, empty = self._taken_in(self._content(tag.content, k), f"tags/{k}/content ")
             builder.call(0, rule, self._chain(builder, end, last))
-            if empty and not end:
+            if empty and not end and not self._tags.stop_after_first:
                 raise InvalidConstraint("a tag whose content may be empty needs an end", keyword="tags",
-                                        where=f"tags/{k}/end")
-            if empty:
+                                        where=f"tags/{k}/end", fix="Give it one, or let it be the last thing.")
+            if empty and not end:
+                self._hollow.add(k)
+            elif empty:
                 builder.text(0, end, last)
         self._rules.append(builder.finish())
         return len(self._rules) - 1

@@ -39,7 +39,10 @@ class Writer:
         self._detokenizer = Detokenizer(token_bytes)
         self._finder = StopFinder(spec.stop, spec.stop_until)
         self._least = spec.min_tokens
-        self._thoughts = ThoughtReader(spec.thoughts) if spec.stop and spec.thoughts else None
+        self._thoughts = ThoughtReader(spec.thoughts) if spec.thoughts else None
+        self._parts = bool(spec.stop)  # whether stop strings are looked for in some parts only
+        self._ahead = 0  # characters before the content
+        self._thinks = self._behind = False  # whether a thought came, and content
         self._written: list[_Written] = []
         self._characters = 0  # decoded
         self._shown = 0  # of _written, told in chunks
@@ -76,12 +79,24 @@ class Writer:
 
     def _searched(self, text: str) -> str:
         """What of it can be shown."""
-        return self._found([Part("content", text)] if self._thoughts is None else self._thoughts.push(text))
+        return self._found(text, [] if self._thoughts is None else self._thoughts.push(text))
 
-    def _found(self, parts: Sequence[Part]) -> str:
+    def _found(self, text: str, parts: Sequence[Part]) -> str:
+        """text, or what is told of it: its parts, where stop strings depend on them."""
+        for part in parts:
+            self._behind = self._behind or part.kind == "content"
+            self._thinks = self._thinks or part.kind == "thoughts"
+            self._ahead += 0 if self._behind else len(part.text)
         find, early = self._finder, self.read <= self._least
+        told = parts if self._thoughts is not None and self._parts else [Part("content", text)]
         return "".join(find.skip(part.text) if early or part.kind != "content" else find.push(part.text)
-                       for part in parts)
+                       for part in told)
+
+    @property
+    def thoughts(self) -> int:
+        """Tokens before the content, where there are thoughts; call it after `finish`."""
+        return sum(one.characters < self._ahead or (one.whole and one.characters == self._ahead)
+                   for one in self._written) if self._thinks else 0
 
     def finish(self) -> Chunk | None:
         """No token follows: held text, and U+FFFD for a character that was cut."""
@@ -89,7 +104,7 @@ class Writer:
         self._characters += len(rest)
         last = self._searched(rest)
         if self._thoughts is not None:
-            last += self._found(self._thoughts.finish())
+            last += self._found("", self._thoughts.finish())
         return self._chunk(last + self._finder.finish())
 
     def _chunk(self, text: str) -> Chunk | None:

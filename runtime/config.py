@@ -53,6 +53,8 @@ class EngineConfig(msgspec.Struct, frozen=True, kw_only=True):
     def __post_init__(self) -> None:
         for name, (low, high) in RANGES.items():
             value = getattr(self, name)
+            if type(value) is not int:
+                raise InvalidParameter(f"{name} is of type {type(value).__name__}", where=name, fix="Give an integer.")
             if not low <= value < high:
                 raise InvalidParameter(f"{name} is {value}", where=name, fix=f"It must be in [{low}, {high}).")
         if self.pages == 1:

@@ -11,9 +11,10 @@ from .config import EngineConfig
 from .constraints import Constraints
 from .device import Device
 from .errors import EngineFault
+from .exchange import WeightsExchange, WeightsRead
 from .executor import Executor
 from .memory import Memory
-from .messages import Command, Event, Stop
+from .messages import Command, Event, LoadWeights, Stop
 from .open_requests import Clock, Counters, OpenRequests
 from .reception import Limits, Reception
 from .scheduler import Scheduler
@@ -38,13 +39,14 @@ class Engine:
         self.requests = OpenRequests(config, clock)
         limits = Limits(self.context, executor.vocabulary_size, config.max_waiting, frozenset(end_ids))
         self._ahead = executor.ahead
-        self._reception = Reception(self.requests, self.constraints, limits)
+        self._inbox: queue.SimpleQueue[Command | WeightsRead] = queue.SimpleQueue()
+        self.weights = WeightsExchange(executor.prepare, self.requests, self._inbox.put)
+        self._reception = Reception(self.requests, self.constraints, limits, lambda: self.weights.load)
         self._device = Device(
             executor, rows=self.constraints.rows, versions=self.constraints.versions, clock=clock)
         self._steps = Steps(self._device, self.requests)
         self._clock = clock
         self._report = report or _log_fault
-        self._inbox: queue.SimpleQueue[Command] = queue.SimpleQueue()
         self._stopping = False
 
     @property
@@ -79,7 +81,7 @@ class Engine:
 
     @property
     def busy(self) -> bool:
-        return bool(self.scheduler.waiting or self.scheduler.running)
+        return bool(self.scheduler.waiting or self.scheduler.running or self.weights.due)
 
     def take_events(self) -> list[Event]:
         return self.requests.take_events()
@@ -93,14 +95,25 @@ class Engine:
                 self._stopping = True
                 return
             try:
-                self._reception.handle(command)
+                self._handle(command)
             except Exception as error:  # one command, one victim: what it broke, the checks of the step will tell
                 self.counters.faults += 1
                 self._report(error)
 
+    def _handle(self, command: Command | WeightsRead) -> None:
+        if isinstance(command, WeightsRead):
+            self.weights.read(command)
+        elif isinstance(command, LoadWeights):
+            self.weights.begin(command)
+        else:
+            self._reception.handle(command)
+
     def step(self) -> None:
         """One pass: everything that may go wrong for one request ends in that request."""
         began, in_model = self._clock(), self._device.seconds
+        if self.weights.due:
+            self._steps.run_ahead(())  # what is on its way was drawn from the old weights, for nobody any more
+            self.weights.take_over()
         try:
             planned = self.scheduler.plan(began)
             for request in planned.done:

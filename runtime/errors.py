@@ -14,6 +14,7 @@
     |   `-- InvalidParameter  a field is out of range; `where` names it
     |-- Overloaded            the queue is full, or the request can never fit the memory
     |-- RequestAborted        the request's session closed or its caller went away
+    |-- WeightsReplaced       the model's weights were replaced while the request ran
     `-- EngineFault           the engine met an internal fault; `where` names the step
 """
 
@@ -72,6 +73,10 @@ class Overloaded(EspalierError):
 
 class RequestAborted(EspalierError):
     code = "aborted"
+
+
+class WeightsReplaced(EspalierError):
+    code = "weights_replaced"
 
 
 class EngineFault(EspalierError):

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from pathlib import Path
 from typing import Any, Protocol
 
 from .plan import Pick, Plan, Sampled
 
 Ticket = int
+
+Exchange = Callable[[], None]
+"""The executor computes with other weights from here on. Called between two steps, in the thread of the loop."""
 
 
 class Executor(Protocol):
@@ -33,5 +37,9 @@ class Executor(Protocol):
     def sample(self, ticket: Ticket, picks: Sequence[Pick]) -> None: ...
 
     def result(self, ticket: Ticket) -> list[Sampled]: ...
+
+    def prepare(self, weights: Path) -> Exchange:
+        """Reads other weights of the same model and changes nothing yet. Safe from another thread, beside the steps.
+        Raises WeightsError."""
 
     def close(self) -> None: ...

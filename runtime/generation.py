@@ -115,4 +115,5 @@ class Generation:
 
 def _usage(event: Finished, writer: Writer) -> Usage:
     """How far the engine ran past a stop string before it heard of it depends on timing: that is not counted."""
-    return event.usage if writer.stop is None else structs.replace(event.usage, generated=writer.read)
+    generated = event.usage.generated if writer.stop is None else writer.read
+    return structs.replace(event.usage, generated=generated, thoughts=writer.thoughts)

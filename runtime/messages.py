@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import msgspec
 
-PROTOCOL_VERSION = 1
+PROTOCOL_VERSION = 2
 
 
 class Sampling(msgspec.Struct, frozen=True):
@@ -114,6 +114,15 @@ class Abort(msgspec.Struct, frozen=True, tag=True):
     request: int
 
 
+class LoadWeights(msgspec.Struct, frozen=True, tag=True):
+    """Compute with the weights of this file from now on. What runs already is finished with the old ones, or ends with
+    WeightsReplaced (`end`); what was not begun waits meanwhile."""
+
+    request: int
+    path: str
+    end: bool = False
+
+
 class AskStats(msgspec.Struct, frozen=True, tag=True):
     request: int
 
@@ -124,7 +133,7 @@ class Stop(msgspec.Struct, frozen=True, tag=True):
 
 Command = (
     OpenSession | CloseSession | OpenLease | ReleaseLease | TrimLease | Define | Forget | Generate | Choose | Prefill
-    | Abort | AskStats | Stop
+    | Abort | LoadWeights | AskStats | Stop
 )
 
 # Events
@@ -132,7 +141,8 @@ Command = (
 
 class Usage(msgspec.Struct, frozen=True):
     """Tokens of the prompt (the lease's length when the request came, its new tokens included), of them reused from
-    the tree, of them computed, tokens generated, of them forced; seconds. mask_s: host time spent on mask rows.
+    the tree, of them computed, tokens generated, of them forced, of them thoughts with their delimiters (the session
+    layer counts these, the engine does not know them); seconds. mask_s: host time spent on mask rows.
     miss: why the match ended where it did ('complete', 'never seen', 'diverged', 'evicted')."""
 
     prompt: int = 0
@@ -140,6 +150,7 @@ class Usage(msgspec.Struct, frozen=True):
     computed: int = 0
     generated: int = 0
     forced: int = 0
+    thoughts: int = 0
     queue_s: float = 0.0
     prefill_s: float = 0.0
     decode_s: float = 0.0
@@ -195,8 +206,15 @@ class Failed(msgspec.Struct, frozen=True, tag=True):
     keyword: str = ""
 
 
+class WeightsLoaded(msgspec.Struct, frozen=True, tag=True):
+    """load: how many weights the engine has had so far, the first ones included. No page of another load is left."""
+
+    request: int
+    load: int
+
+
 class Stats(msgspec.Struct, frozen=True, tag=True):
-    """Counters since start and the present state, for /metrics and tests."""
+    """Counters since start and the present state, for /metrics and tests. load: as in `WeightsLoaded`."""
 
     request: int
     pages_free: int
@@ -213,6 +231,7 @@ class Stats(msgspec.Struct, frozen=True, tag=True):
     tokens_forced: int
     host_s: float
     model_s: float
+    load: int = 1
 
 
 class EngineStopped(msgspec.Struct, frozen=True, tag=True):
@@ -221,4 +240,4 @@ class EngineStopped(msgspec.Struct, frozen=True, tag=True):
     message: str
 
 
-Event = Tokens | Finished | Chosen | Failed | Stats | EngineStopped
+Event = Tokens | Finished | Chosen | Failed | WeightsLoaded | Stats | EngineStopped

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from pathlib import Path
 
 import numpy as np
 import torch
@@ -15,8 +16,9 @@ from .config import EngineConfig
 from .device_draws import DeviceDraws, Drawn
 from .edits import Edits, Tally
 from .errors import EngineFault, InvalidParameter
-from .executor import Ticket
+from .executor import Exchange, Ticket
 from .messages import Sampling
+from .models.alike import load_alike, overwrite
 from .models.llama import Llama, allocate_cache
 from .paged_steps import PagedSteps, captured, error_of
 from .picking import faults, tokens_of
@@ -109,6 +111,12 @@ class PagedExecutor:
             raise EngineFault("it was not sampled, or its result was read before", where=f"ticket {ticket}")
         with faults(f"ticket {ticket}"):
             return self._results.pop(ticket).read()
+
+    def prepare(self, weights: Path) -> Exchange:
+        """Raises WeightsError. Reads into the main memory; the exchange writes over the weights on the device, where
+        captured graphs read them."""
+        other = load_alike(weights, self._model)
+        return lambda: overwrite(self._model, other)
 
     def close(self) -> None:
         """Gives the results up; the pool goes with the executor."""

@@ -51,7 +51,10 @@ class Limits:
 
 
 class Reception:
-    def __init__(self, requests: OpenRequests, constraints: Constraints, limits: Limits) -> None:
+    def __init__(self, requests: OpenRequests, constraints: Constraints, limits: Limits,
+                 load: Callable[[], int]) -> None:
+        """load: how many weights the engine has had."""
+        self._load = load
         self._requests = requests
         self._leases = requests.leases
         self._constraints = constraints
@@ -196,4 +199,5 @@ class Reception:
             steps=counters.steps, tokens_in=counters.tokens_in, tokens_cached=counters.tokens_cached,
             tokens_computed=counters.tokens_computed, tokens_out=counters.tokens_out,
             tokens_forced=counters.tokens_forced, host_s=counters.host_s, model_s=counters.model_s,
+            load=self._load(),
         ))

@@ -56,6 +56,11 @@ class Request:
         self.usage = Usage(prompt=self.prompt)
 
     @property
+    def begun(self) -> bool:
+        """Whether anything of it, or of the request that it is a part of, was computed."""
+        return self.clocked.admitted is not None or self.is_part
+
+    @property
     def known(self) -> int:
         """Tokens that can be computed now."""
         return len(self.chain)

@@ -11,7 +11,7 @@ from .compiler import Compile, Compiled, Compiler
 from .config import EngineConfig
 from .errors import EngineFault, InvalidParameter
 from .link import EngineLink
-from .messages import AskStats, Stats
+from .messages import AskStats, Command, Event, LoadWeights, Stats, WeightsLoaded
 from .router import Router
 from .session import Session
 from .specials import named_specials, naming_specials
@@ -69,20 +69,39 @@ class Runtime:
         return self.tokenizer.token_bytes[token] if token < self.tokenizer.vocab_size else b""
 
     def session(self, salt: str = "", adapter: str = "") -> Session:
-        """salt: the tenant; two salts never share a page. adapter: reserved for adapted weights."""
+        """salt: the tenant; two salts never share a page. adapter: the same, kept apart from salts for weights that are
+        adapted for a session; this runtime computes none."""
         return Session(self, salt, adapter)
 
     async def stats(self) -> Stats:
         """Raises EngineFault when the engine has ended."""
-        box = self.router.open()
-        try:
-            self.link.send(AskStats(box.request))
-            answer = await box.get()
-        finally:
-            self.router.close(box)
+        answer = await self._ask(AskStats)
         if not isinstance(answer, Stats):
             raise EngineFault(f"the engine answered with {type(answer).__name__}", where="stats")
         return answer
+
+    async def load_weights(self, path: str | Path, *, end: bool = False) -> int:
+        """Compute with the weights of another .gguf file of this model: of the same shape, tokenizer and chat template.
+        The file is read while the engine goes on. Then requests that have begun are finished with the old weights, or
+        end with WeightsReplaced (end); nothing that was cached of the old ones stays; what waits is computed with the
+        new ones. Branches keep their tokens. Returns how many weights there were so far, the first included.
+
+        Raises WeightsError (the old weights stay), Overloaded while others are being loaded. Who stops waiting for it
+        does not stop it."""
+        file = _absolute(path)
+        answer = await self._ask(lambda request: LoadWeights(request, file, end))
+        if not isinstance(answer, WeightsLoaded):
+            raise EngineFault(f"the engine answered with {type(answer).__name__}", where="weights")
+        return answer.load
+
+    async def _ask(self, command: Callable[[int], Command]) -> Event:
+        """command: of the id that its one answer will have."""
+        box = self.router.open()
+        try:
+            self.link.send(command(box.request))
+            return await box.get()
+        finally:
+            self.router.close(box)
 
     async def compile(self, constraint: Constraint) -> Compiled:
         """Compiled off the event loop, kept in an LRU bounded by bytes, known to the engine. Raises ConstraintError."""
@@ -99,6 +118,11 @@ class Runtime:
 
 def _no_constraints(constraint: Constraint) -> bytes:
     raise InvalidParameter("this runtime was built without a compiler of constraints", where="constraint")
+
+
+def _absolute(path: str | Path) -> str:
+    """The engine may run elsewhere."""
+    return str(Path(path).expanduser().absolute())
 
 
 def name_of(model: str) -> str:

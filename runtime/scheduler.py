@@ -69,6 +69,7 @@ class Scheduler:
 
     Memory is given in order of arrival: a request that finds no room parks younger running ones, and waits when there
     are none. So the oldest always goes on. A request whose next page is being computed by another waits for it.
+    held: nobody begins; who has begun goes on to his end.
     """
 
     def __init__(self, memory: Memory, *, step_tokens: int, max_rows: int) -> None:
@@ -79,6 +80,7 @@ class Scheduler:
         self._running: dict[int, Request] = {}
         self._claims: dict[tuple[Node, tuple[int, ...]], Request] = {}
         self._departures = 0  # how many requests have ended
+        self.held = False
 
     @property
     def waiting(self) -> int:
@@ -91,6 +93,11 @@ class Scheduler:
     @property
     def requests(self) -> list[Request]:
         return order((*self._waiting.values(), *self._running.values()))
+
+    @property
+    def begun(self) -> list[Request]:
+        """Those that were computed in part, and the parts of such."""
+        return [request for request in self.requests if request.begun]
 
     def add(self, request: Request) -> None:
         self._waiting[request.arrival] = request
@@ -109,7 +116,7 @@ class Scheduler:
                 break
             if request.cursor is not None:
                 self._advance(request, draft)
-            elif request.arrival in self._waiting and not draft.short:
+            elif request.arrival in self._waiting and not draft.short and (request.begun or not self.held):
                 self._admit(request, draft, now)
         self._memory.end_plan()
         return StepPlan(tuple(draft.shares), tuple(draft.done))

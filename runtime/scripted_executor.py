@@ -1,7 +1,7 @@
 """An executor without a device: its model is a function of the tokens before, and it checks every page that it reads.
 
-Each slot remembers the token and the position that were written there. A row that reads a wrong, stale or unwritten
-slot raises, so that a fault of the tree, the pool or the scheduler is seen at once and not as a wrong token.
+Each slot remembers the token, the position and the weights that were written there. A row that reads a wrong, stale or
+unwritten slot raises, so that a fault of the tree, the pool or the scheduler is seen at once and not as a wrong token.
 """
 
 from __future__ import annotations
@@ -10,19 +10,20 @@ import math
 import random
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 from .config import EngineConfig
 from .edits import Edits
 from .engine import Engine
-from .errors import EngineFault
-from .executor import Ticket
+from .errors import EngineFault, WeightsError
+from .executor import Exchange, Ticket
 from .plan import PageCopy, Pick, Plan, Row, Sampled
 
 Model = Callable[[tuple[int, ...]], Sequence[float]]
 """The tokens so far -> logits [vocabulary size]."""
 
-Slot = tuple[int, int]  # token, position
+Slot = tuple[int, int, int]  # token, position, load of the weights
 
 
 @dataclass(slots=True)
@@ -34,15 +35,17 @@ class _Pass:
 
 
 class ScriptedExecutor:
-    """model(prefix) gives the logits after a prefix; everything else is bookkeeping."""
+    """model(prefix) gives the logits after a prefix; everything else is bookkeeping. weights: reads another one."""
 
     def __init__(self, model: Model, *, vocabulary_size: int, pages: int, page: int, context: int = 1 << 20,
-                 ahead: bool = False) -> None:
+                 ahead: bool = False, weights: Callable[[Path], Model] | None = None) -> None:
         self.vocabulary_size = vocabulary_size
         self.context = context
         self.ahead = ahead
         self.computed = 0  # tokens, for tests that count work
         self._model = model
+        self._weights = weights
+        self._load = 1
         self._page = page
         self._slots: list[list[Slot | None]] = [[None] * page for _ in range(pages)]
         self._passes: dict[Ticket, _Pass] = {}
@@ -72,7 +75,7 @@ class ScriptedExecutor:
         before = [self._read(row, position) for position in range(row.start)]
         for offset, token in enumerate(tokens):
             page, slot = self._place(row, row.start + offset)
-            self._slots[page][slot] = (token, row.start + offset)
+            self._slots[page][slot] = (token, row.start + offset, self._load)
         self.computed += len(tokens)
         return [tuple(before + tokens[:offset + 1]) for offset in row.logits_at]
 
@@ -84,8 +87,9 @@ class ScriptedExecutor:
     def _read(self, row: Row, position: int) -> int:
         page, slot = self._place(row, position)
         held = self._slots[page][slot]
-        if held is None or held[1] != position:
-            raise EngineFault(f"page {page}, slot {slot}: {held} is not at {position}", where="ScriptedExecutor")
+        if held is None or held[1:] != (position, self._load):
+            raise EngineFault(f"page {page}, slot {slot}: {held} is not at {position} of load {self._load}",
+                              where="ScriptedExecutor")
         return held[0]
 
     def sample(self, ticket: Ticket, picks: Sequence[Pick]) -> None:
@@ -94,6 +98,17 @@ class ScriptedExecutor:
 
     def result(self, ticket: Ticket) -> list[Sampled]:
         return self._passes.pop(ticket).drawn
+
+    def prepare(self, weights: Path) -> Exchange:
+        if self._weights is None:
+            raise WeightsError("this executor reads no weights", where=str(weights))
+        model = self._weights(weights)
+
+        def exchange() -> None:
+            self._model = model
+            self._load += 1
+
+        return exchange
 
     def close(self) -> None:
         self._passes.clear()
@@ -141,11 +156,12 @@ def log_softmax(logits: Sequence[float]) -> list[float]:
     return [value - total for value in logits]
 
 
-def counting_model(vocabulary_size: int) -> Model:
-    """Deterministic logits that depend on every token before, without a pattern that a wrong prefix could hit."""
+def counting_model(vocabulary_size: int, weights: str = "") -> Model:
+    """Deterministic logits that depend on every token before, without a pattern that a wrong prefix could hit.
+    weights: another text, other logits."""
 
     def model(prefix: tuple[int, ...]) -> Sequence[float]:
-        source = random.Random(repr(prefix))
+        source = random.Random(weights + repr(prefix))
         return [source.uniform(-4.0, 4.0) for _ in range(vocabulary_size)]
 
     return model
@@ -155,5 +171,6 @@ def scripted_engine(config: EngineConfig, vocabulary_size: int = 257) -> Engine:
     """An engine without a model, its last id the end token: for tests of everything around it."""
     executor = ScriptedExecutor(
         counting_model(vocabulary_size), vocabulary_size=vocabulary_size, pages=config.pages, page=config.page,
+        weights=lambda path: counting_model(vocabulary_size, path.read_text(encoding="utf-8")),
     )
     return Engine(executor, config, end_ids=(vocabulary_size - 1,))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from pathlib import Path
 from time import perf_counter
 
 import numpy as np
@@ -17,7 +18,8 @@ from ..kernels.sample import Draws, Picks
 from ..kernels.sampling.edit import Edits
 from .config import EngineConfig
 from .errors import EngineFault, InvalidParameter
-from .executor import Ticket
+from .executor import Exchange, Ticket
+from .models.alike import load_alike
 from .models.llama import Llama, allocate_cache, forward
 from .picking import all_ones, check_masks, columns_of, edits_of, faults, tokens_of
 from .plan import Pick, Plan, Row, Sampled
@@ -89,6 +91,15 @@ class TorchExecutor:
         if ticket not in self._results:
             raise EngineFault("it was not sampled, or its result was read before", where=f"ticket {ticket}")
         return self._results.pop(ticket)
+
+    def prepare(self, weights: Path) -> Exchange:
+        """Raises WeightsError. Takes as much memory as the model until the exchange."""
+        other = load_alike(weights, self._model)
+
+        def exchange() -> None:
+            self._model = other
+
+        return exchange
 
     def close(self) -> None:
         """Gives the results up; the pool goes with the executor."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from pathlib import Path
 
 from msgspec import structs
 
@@ -15,7 +16,7 @@ from espalier.runtime.engine import Engine
 from espalier.runtime.errors import TemplateError
 from espalier.runtime.link import ThreadLink
 from espalier.runtime.runtime import Runtime
-from espalier.runtime.scripted_executor import ScriptedExecutor
+from espalier.runtime.scripted_executor import Model, ScriptedExecutor
 from espalier.runtime.thinking import Thinking
 from espalier.runtime.words import NO_SWITCHES
 
@@ -175,12 +176,13 @@ class ManualClock:
 def scripted_runtime(
     model: Callable[[tuple[int, ...]], Sequence[float]], tokenizer: ByteTokenizer, config: EngineConfig | None = None,
     *, constraints: Constraints | None = None, compile: Callable[..., bytes] | None = None, context: int = 1 << 20,
-    template: Callable[[ByteTokenizer], PlainTemplate] = PlainTemplate,
+    template: Callable[[ByteTokenizer], PlainTemplate] = PlainTemplate, weights: Callable[[Path], Model] | None = None,
 ) -> Runtime:
-    """A whole runtime over a scripted model, its engine in a thread."""
+    """A whole runtime over a scripted model, its engine in a thread. weights: reads another model from a file."""
     config = config or EngineConfig(page=4, pages=256, step_tokens=64, max_rows=16)
     executor = ScriptedExecutor(
         model, vocabulary_size=tokenizer.vocab_size, pages=config.pages, page=config.page, context=context,
+        weights=weights,
     )
     engine = Engine(executor, config, end_ids=tokenizer.stop_ids, constraints=constraints)
     return Runtime(

@@ -39,7 +39,8 @@ Piece = LiteralText | RoleOpen | RoleClose | ChosenText
 
 
 class GenerateSpec(msgspec.Struct, frozen=True, kw_only=True):
-    """seed None: a fresh random one. stop: the answer is cut before the earliest of these strings. logit_bias: (token
+    """seed None: a fresh random one. stop: the answer is cut before the earliest of these strings. stop_ids: tokens
+    that end it and are no part of it. min_tokens: nothing ends it before; not beside a constraint. logit_bias: (token
     id, what is added to its logit), each id once."""
 
     max_tokens: int
@@ -49,6 +50,8 @@ class GenerateSpec(msgspec.Struct, frozen=True, kw_only=True):
     min_p: float = 0.0
     seed: int | None = None
     stop: tuple[str, ...] = ()
+    stop_ids: tuple[int, ...] = ()
+    min_tokens: int = 0
     frequency_penalty: float = 0.0
     presence_penalty: float = 0.0
     repetition_penalty: float = 1.0

@@ -6,7 +6,7 @@ import sys
 from collections.abc import AsyncGenerator, Callable, Sequence
 from typing import TYPE_CHECKING
 
-from ..errors import BranchClosed
+from ..errors import BranchClosed, ProgramError
 from ..model import Model
 from .base import (
     Answer,
@@ -39,16 +39,19 @@ def local(
 ) -> LocalModel:
     """Load a model and keep it until the handle is closed.
 
-    model: a name of the catalogue (fetched once) or the path of a .gguf file. salt and adapter: the part of the prefix
-    tree that its programs use. process: run the engine in a process of its own instead of a thread. progress: told in
-    words what is being done (default: standard error, when that is a terminal).
+    model: a name of the catalogue (fetched once) or the path of a .gguf file. salt: the part of the prefix tree that
+    its programs use. adapter: refused unless empty. process: run the engine in a process of its own instead of a
+    thread. progress: told in words what is being done (default: standard error, when that is a terminal).
     Raises runtime.errors.ModelError when the model cannot be used.
     """
     from ...runtime.config import EngineConfig
     from ...runtime.runtime import Runtime
 
+    if adapter:
+        raise ProgramError("adapters of weights are not computed here", where="adapter",
+                           fix="Merge the adapter into the weights and give that .gguf file.")
     runtime = Runtime.load(str(model), config or EngineConfig(), process=process, progress=progress or teller())
-    return LocalModel(runtime, salt, adapter)
+    return LocalModel(runtime, salt)
 
 
 def teller() -> Callable[[str], None] | None:
@@ -62,14 +65,13 @@ def teller() -> Callable[[str], None] | None:
 class LocalModel(Model):
     """Programs on a runtime. Closing the handle closes the runtime."""
 
-    def __init__(self, runtime: Runtime, salt: str = "", adapter: str = "") -> None:
+    def __init__(self, runtime: Runtime, salt: str = "") -> None:
         super().__init__()
         self.runtime = runtime
         self._salt = salt
-        self._adapter = adapter
 
     def session(self) -> LocalSession:
-        return LocalSession(self.runtime, self._salt, self._adapter)
+        return LocalSession(self.runtime, self._salt)
 
     def encode(self, text: str) -> list[int]:
         """The token ids of a text. Raises MissingByte when the vocabulary cannot spell it."""
@@ -79,6 +81,15 @@ class LocalModel(Model):
         """Counters of the engine since it started, and its pages now."""
         return self.loop.call(self.runtime.stats)
 
+    def load_weights(self, path: str | Path, *, end: bool = False) -> int:
+        """Go on with the weights of another .gguf file of this model; waits until they are used. Generations that have
+        begun are finished with the old weights, or fail with WeightsReplaced (end). Nothing that was cached of the old
+        ones is used again; programs keep their texts. Returns how many weights there were so far, the first included.
+
+        Raises runtime.errors.WeightsError for a file of another shape, tokenizer or chat template; the old ones stay.
+        """
+        return self.loop.call(lambda: self.runtime.load_weights(path, end=end))
+
     async def shut_down(self) -> None:
         self.runtime.close()
 
@@ -86,14 +97,13 @@ class LocalModel(Model):
 class LocalSession:
     """The branch protocol on a session of the runtime."""
 
-    def __init__(self, runtime: Runtime, salt: str, adapter: str) -> None:
+    def __init__(self, runtime: Runtime, salt: str) -> None:
         self._runtime = runtime
         self._salt = salt
-        self._adapter = adapter
         self._session: Session | None = None
 
     async def open(self) -> None:
-        self._session = self._runtime.session(salt=self._salt, adapter=self._adapter)
+        self._session = self._runtime.session(salt=self._salt)
 
     async def branch(self) -> Branch:
         return self._open.branch()
@@ -155,7 +165,8 @@ def _engine_spec(spec: GenerateSpec) -> engine.GenerateSpec:
 
     return engine.GenerateSpec(
         max_tokens=spec.max_tokens, temperature=spec.temperature, top_k=spec.top_k, top_p=spec.top_p, min_p=spec.min_p,
-        seed=spec.seed, stop=spec.stop, constraint=spec.constraint, frequency_penalty=spec.frequency_penalty,
+        seed=spec.seed, stop=spec.stop, stop_ids=spec.stop_ids, min_tokens=spec.min_tokens,
+        constraint=spec.constraint, frequency_penalty=spec.frequency_penalty,
         presence_penalty=spec.presence_penalty, repetition_penalty=spec.repetition_penalty, logit_bias=spec.logit_bias,
     )
 

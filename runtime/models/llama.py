@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 
 import torch
 
@@ -30,7 +31,8 @@ class Block:
 
 @dataclass(frozen=True, slots=True)
 class Llama:
-    """embedding: [vocab, width]. head: the embedding again when tied. cos, sin: [context, head_dim / 2]."""
+    """embedding: [vocab, width]. head: the embedding again when tied. cos, sin: [context, head_dim / 2].
+    words: what its file says of the tokenizer, the chat template included: key -> digest."""
 
     config: LlamaConfig
     kernels: Kernels
@@ -40,6 +42,7 @@ class Llama:
     head: Matrix
     cos: Tensor
     sin: Tensor
+    words: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def dtype(self) -> torch.dtype:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Protocol
 
@@ -73,12 +75,26 @@ def load_model(path: str | Path, config: EngineConfig) -> Llama:
                                fix="Set device to cpu, or install a torch build with CUDA where a GPU is.")
     if config.threads:
         torch.set_num_threads(config.threads)
-    gguf = GGUFFile.open(path)
-    shape = llama_config(gguf)
-    check_llama_tensors(gguf, shape)
     dtype = DTYPES[config.dtype]
     ops = kernels(config.device, dtype, "exact" if config.exact else "fast")
-    return build_llama(shape, GGUFSource(gguf, shape), ops, dtype, torch.device(config.device))
+    return read_model(GGUFFile.open(path), ops, dtype, torch.device(config.device))
+
+
+def read_model(gguf: GGUFFile, ops: Kernels, dtype: torch.dtype, device: torch.device) -> Llama:
+    """Raises WeightsError."""
+    shape = llama_config(gguf)
+    check_llama_tensors(gguf, shape)
+    return replace(build_llama(shape, GGUFSource(gguf, shape), ops, dtype, device), words=words_of(gguf))
+
+
+def words_of(gguf: GGUFFile) -> dict[str, str]:
+    """What a file says of its tokenizer, the chat template included: key -> digest."""
+    return {key: _digest(value) for key, value in gguf.metadata.items() if key.startswith("tokenizer.")}
+
+
+def _digest(value: object) -> str:
+    told = (value.dtype.str, value.tobytes()) if isinstance(value, np.ndarray) else value
+    return hashlib.sha256(repr(told).encode(errors="surrogatepass")).hexdigest()
 
 
 def build_llama(config: LlamaConfig, source: Source, ops: Kernels, dtype: torch.dtype, device: torch.device) -> Llama:

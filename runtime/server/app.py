@@ -25,11 +25,12 @@ from .edge import Edge
 from .errors import NotReady, ShuttingDown
 from .faults import Faults
 from .gate import Gate
-from .guard import Guard
+from .guard import AdminGuard, Guard
 from .metrics import Metrics
 from .replies import ModelCard, ModelList
 from .service import Service
 from .settings import Settings
+from .weights import WeightsPage
 
 ENGINE_SECONDS = 10.0  # longer than any one step takes
 LOG = logging.getLogger("espalier.server")
@@ -63,6 +64,10 @@ def create_app(runtime: ChatRuntime, settings: Settings | None = None, gate: Gat
 
     app.add_api_route("/v1/chat/completions", chat, methods=["POST"], response_model=None)
     app.add_api_route("/v1/completions", complete, methods=["POST"], response_model=None)
+    if settings.weights is not None and settings.admin_key:
+        weights = WeightsPage(runtime, settings, gate, settings.weights)
+        app.add_api_route("/admin/weights", weights.load, methods=["POST"], response_model=None,
+                          dependencies=[Depends(AdminGuard(settings.admin_key))])
     return app
 
 

@@ -75,7 +75,7 @@ class Choices:
         heads = [asked.usage or parts[at * each] for at, asked in enumerate(self.prompts)]
         return Usage(
             prompt=sum(head.prompt for head in heads), cached=sum(head.cached for head in heads),
-            generated=sum(part.generated for part in parts),
+            generated=sum(part.generated for part in parts), thoughts=sum(part.thoughts for part in parts),
         )
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Annotated, Literal
+from typing import Annotated
 
 from pydantic import Field
 
@@ -22,7 +22,7 @@ from .completion_text import CompletionText
 from .contract import ChatRuntime, ChatSession
 from .errors import ConstraintRefused
 from .formats import JsonSchemaFormat, ResponseFormat
-from .forms import MOST_TOKENS, SamplingForm, StreamOptions, least_beside, names_of
+from .forms import MOST_TOKENS, One, SamplingForm, StreamOptions, least_beside, names_of
 from .replies import finish_of, usage_of
 
 DEFAULT_TOKENS = 16  # OpenAI's
@@ -37,7 +37,7 @@ class CompletionRequest(SamplingForm):
     echo: bool | None = None
     logprobs: Annotated[int, Field(ge=0, le=5)] | None = None
     response_format: ResponseFormat | None = None
-    best_of: Literal[1] | None = None
+    best_of: One | None = None
     suffix: None = None
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
+from pathlib import Path
 from typing import Protocol
 
 from ...grammars.constraint import Constraint
@@ -96,5 +97,8 @@ class ChatRuntime(Protocol):
 
     async def compile(self, constraint: Constraint) -> CompiledConstraint:
         """Raises ConstraintError."""
+
+    async def load_weights(self, path: str | Path, *, end: bool = False) -> int:
+        """How many weights there were so far. Raises WeightsError, Overloaded."""
 
     async def stats(self) -> Stats: ...

@@ -40,6 +40,8 @@ from ..errors import (
     TemplateError,
     TokenizerError,
     UnknownModel,
+    WeightsError,
+    WeightsReplaced,
 )
 
 RETRY_SECONDS = 5  # clients obey up to 120 s and give up at once above that
@@ -169,6 +171,11 @@ def _known_problem(cause: EspalierError) -> Problem | None:
         case Overloaded():
             body = ErrorBody(str(cause), "rate_limit_error", None, cause.code)
             return Problem(429, body, {"retry-after": str(RETRY_SECONDS)})
+        case WeightsReplaced():
+            body = ErrorBody(str(cause), SERVER, None, cause.code)
+            return Problem(503, body, {"retry-after": str(RETRY_SECONDS)})
+        case WeightsError():
+            return _client_problem(cause, "file")
         case RequestAborted():
             return _refusal_problem(ShuttingDown())
         case UnknownModel():

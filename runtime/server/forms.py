@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from decimal import Decimal
-from typing import Annotated
+from typing import Annotated, Literal
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
 
@@ -33,6 +33,14 @@ def _as_float(value: object) -> object:
     return float(value) if isinstance(value, Decimal) else value
 
 
+def _of_type(kind: type) -> BeforeValidator:
+    """Literals compare by value, and to Python 0 is False and 1 is True: what is of another type equals no literal."""
+    return BeforeValidator(lambda value: value if value is None or type(value) is kind else [value])
+
+
+# JSON's false and 1, and nothing that equals them. A bare Literal of either takes the other (a test holds that).
+Off = Annotated[Literal[False], _of_type(bool)]
+One = Annotated[Literal[1], _of_type(int)]
 Fraction = Annotated[float, BeforeValidator(_as_float), Field(allow_inf_nan=False)]
 StopString = Annotated[str, Field(min_length=1, max_length=256)]
 StopId = Annotated[int, Field(ge=0, le=MOST_TOKENS)]
@@ -44,7 +52,7 @@ FunctionName = Annotated[str, Field(pattern=r"^[a-zA-Z0-9_.-]{1,64}$")]
 
 class StreamOptions(Form):
     include_usage: bool | None = None
-    include_obfuscation: Annotated[bool, Field(le=False)] | None = None
+    include_obfuscation: Off | None = None
 
 
 class SamplingForm(Form):

@@ -28,8 +28,7 @@ class Guard:
 
     def _check_key(self, header: str) -> None:
         scheme, _, given = header.partition(" ")
-        digest = _digest(given.strip().encode("latin-1"))
-        if scheme.lower() != "bearer" or not hmac.compare_digest(digest, self._key or b""):
+        if scheme.lower() != "bearer" or not _matches(given.strip(), self._key or b""):
             raise Unauthorized(
                 "the API key is missing or wrong", fix="Send it in the header authorization: Bearer KEY."
             )
@@ -41,6 +40,25 @@ class Guard:
                 "this server has no API key and does not answer to this name", where="host",
                 fix="Use its address, or start it with an API key.",
             )
+
+
+class AdminGuard:
+    """Of routes that are the operator's, beside the other guard. A header of its own, which no web page can send to
+    another origin without asking first."""
+
+    header = "x-espalier-admin-key"
+
+    def __init__(self, key: str) -> None:
+        self._key = _digest(key.encode())
+
+    async def __call__(self, request: Request) -> None:
+        if not _matches(request.headers.get(self.header, ""), self._key):
+            raise Unauthorized("the admin key is missing or wrong", fix=f"Send it in the header {self.header}.")
+
+
+def _matches(given: str, key: bytes) -> bool:
+    """given: a header, as it came. key: a digest."""
+    return hmac.compare_digest(_digest(given.encode("latin-1")), key)
 
 
 def _digest(key: bytes) -> bytes:

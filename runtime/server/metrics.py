@@ -98,6 +98,7 @@ def _pages(stats: Stats) -> Metric:
 
 def _counters(stats: Stats) -> tuple[tuple[str, str, float], ...]:
     return (
+        ("weights_loads", "Weights that the engine has had, the first ones included.", stats.load),
         ("tokens_in", "Tokens of prompts.", stats.tokens_in),
         ("tokens_cached", "Prompt tokens reused from the tree.", stats.tokens_cached),
         ("tokens_computed", "Tokens that went through the model.", stats.tokens_computed),

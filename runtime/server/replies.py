@@ -36,11 +36,18 @@ class PromptDetails(msgspec.Struct, frozen=True):
     cached_tokens: int
 
 
+class AnswerDetails(msgspec.Struct, frozen=True):
+    """reasoning_tokens: of the thoughts, with their delimiters."""
+
+    reasoning_tokens: int
+
+
 class CompletionUsage(msgspec.Struct, frozen=True):
     prompt_tokens: int
     completion_tokens: int
     total_tokens: int
     prompt_tokens_details: PromptDetails
+    completion_tokens_details: AnswerDetails
 
 
 class CalledFunction(msgspec.Struct, frozen=True):
@@ -132,7 +139,8 @@ def fresh_call_id() -> str:
 
 def usage_of(usage: Usage) -> CompletionUsage:
     return CompletionUsage(
-        usage.prompt, usage.generated, usage.prompt + usage.generated, PromptDetails(usage.cached)
+        usage.prompt, usage.generated, usage.prompt + usage.generated, PromptDetails(usage.cached),
+        AnswerDetails(usage.thoughts),
     )
 
 

@@ -18,7 +18,7 @@ from ..errors import InvalidParameter
 from .body import Json
 from .complaints import Complaints
 from .formats import JsonSchemaFormat, ResponseFormat
-from .forms import MOST_TOKENS, Form, Name, SamplingForm, StreamOptions, least_beside, names_of
+from .forms import MOST_TOKENS, Form, Name, Off, SamplingForm, StreamOptions, least_beside, names_of
 from .messages import ChatMessage, TextPart, conversation
 from .tools import ChoiceForm, FunctionForm, Offer, ToolChoice, ToolForm, ToolList
 
@@ -42,7 +42,7 @@ class ChatRequest(SamplingForm):
     chat_template_kwargs: SwitchesForm | None = None
     reasoning_effort: Literal["none", "minimal", "low", "medium", "high", "xhigh", "max"] | None = None
     # Accepted with the values that change nothing.
-    store: Literal[False] | None = None
+    store: Off | None = None
     service_tier: Literal["auto", "default"] | None = None
     modalities: Annotated[list[Literal["text"]], Field(min_length=1, max_length=1)] | None = None
     verbosity: Literal["medium"] | None = None

@@ -16,6 +16,7 @@ import sys
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
+from pathlib import Path
 from types import FrameType
 
 import uvicorn
@@ -34,23 +35,37 @@ Ready = Callable[[str], None]
 
 def serve(
     model: str, *, host: str = "127.0.0.1", port: int = 8000, config: EngineConfig | None = None,
-    api_key: str | None = None, ready: Ready | None = None, progress: Callable[[str], None] | None = None,
+    api_key: str | None = None, weights: Path | None = None, admin_key: str | None = None,
+    ready: Ready | None = None, progress: Callable[[str], None] | None = None,
 ) -> None:
     """Blocks until a signal ends it. ready: called with the URL once requests are answered (default: prints it).
-    progress: told in words how loading goes (default: on stderr).
+    progress: told in words how loading goes (default: on stderr). weights: the folder from which who knows the
+    admin_key may load other weights of the model; both or neither.
 
     Raises InvalidParameter (the address cannot be bound, an empty key) and what loading a model raises.
     """
-    if api_key is not None and not api_key.strip():
-        raise InvalidParameter("the API key is empty", where="api_key", fix="Give a key, or none at all.")
+    _check_keys(api_key, weights, admin_key)
     config = config or EngineConfig()
     settings = Settings(
-        api_key=api_key, hosts=hosts_of(host, api_key), capacity=config.max_waiting + config.max_rows
+        api_key=api_key, hosts=hosts_of(host, api_key), capacity=config.max_waiting + config.max_rows, weights=weights,
+        admin_key=admin_key,
     )
     with closing(bind(host, port)) as listener:
         runtime = Runtime.load(model, config, process=True, progress=progress or _tell)
         with closing(runtime):
             run(runtime, listener, settings, ready or _announce)
+
+
+def _check_keys(api_key: str | None, weights: Path | None, admin_key: str | None) -> None:
+    for name, key in (("API", api_key), ("admin", admin_key)):
+        if key is not None and not key.strip():
+            raise InvalidParameter(f"the {name} key is empty", where=f"{name.lower()}_key",
+                                   fix="Give a key, or none at all.")
+    if (weights is None) != (admin_key is None):
+        raise InvalidParameter("a folder of weights and an admin key belong together", where="weights",
+                               fix="Give both, or neither.")
+    if weights is not None and not weights.is_dir():
+        raise InvalidParameter(f"{weights} is no folder", where="weights")
 
 
 def run(runtime: ChatRuntime, listener: socket.socket, settings: Settings, ready: Ready) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from pathlib import Path
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -13,7 +14,8 @@ class Settings:
     included; more get a 429. default_tokens: answer budget when the caller names none and the context has room for it.
     heartbeat_seconds: a stream that is silent so long gets a comment line, and a request that has neither begun nor
     failed after that time gets its 200. stall_seconds: a client that reads nothing for so long counts as gone.
-    drain_seconds: time that running answers have left at shutdown."""
+    drain_seconds: time that running answers have left at shutdown. weights: the folder that other weights may be
+    loaded from, by who knows the admin_key; None: there is no such route."""
 
     api_key: str | None = None
     hosts: frozenset[str] | None = None
@@ -24,3 +26,5 @@ class Settings:
     heartbeat_seconds: float = 5.0
     stall_seconds: float = 60.0
     drain_seconds: float = 30.0
+    weights: Path | None = None
+    admin_key: str | None = None

@@ -102,6 +102,8 @@ def serve(
     threads: Annotated[int, typer.Option(help="CPU threads; 0: all cores.")] = 0,
     device: Annotated[Literal["cpu", "cuda"], typer.Option(help="Where the model and its KV pool are.")] = "cpu",
     exact: Annotated[bool, typer.Option(help="Answers do not depend on cache and batch, bit for bit.")] = False,
+    weights: Annotated[Path | None, typer.Option(help="Folder that other weights may be loaded from.")] = None,
+    admin_key: Annotated[str | None, typer.Option(envvar="ESPALIER_ADMIN_KEY", help="Who may load them.")] = None,
 ) -> None:
     """Answer OpenAI clients."""
     from .grammars.errors import EspalierError
@@ -111,7 +113,7 @@ def serve(
     try:
         config = EngineConfig(dtype=dtype, pages=pages, context=context, step_tokens=step_tokens, max_rows=max_rows,
                               threads=threads, device=device, exact=exact)
-        run(model, host=host, port=port, config=config, api_key=api_key)
+        run(model, host=host, port=port, config=config, api_key=api_key, weights=weights, admin_key=admin_key)
     except EspalierError as error:
         fail(error)
 

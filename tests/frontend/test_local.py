@@ -3,6 +3,7 @@
 import asyncio
 import io
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
@@ -166,6 +167,31 @@ def test_a_model_that_does_not_exist_is_a_typed_error() -> None:
         esp.local("no-such-model")
 
 
+def test_an_adapter_is_refused_with_a_way_out() -> None:
+    with pytest.raises(esp.ProgramError, match="Merge the adapter"):
+        esp.local("smollm2-135m", adapter="v1")
+
+
+def test_222_programs_go_on_with_the_weights_that_were_loaded(tokenizer: ByteTokenizer, tmp_path: Path) -> None:
+    @esp.function
+    def ask(s: esp.State) -> None:
+        s += "who is it? " + esp.gen("x", max_tokens=8, temperature=0)
+
+    def model(answer: str) -> ScriptedModel:
+        return ScriptedModel(tokenizer, {"who is it? ": answer})
+
+    (tmp_path / "new.gguf").write_text("new")
+    runtime = scripted_runtime(model("old"), tokenizer, weights=lambda path: model(path.read_text()))
+    with LocalModel(runtime) as local:
+        assert ask.run(backend=local)["x"] == "old"
+        assert local.load_weights(tmp_path / "new.gguf") == 2
+        state = ask.run(backend=local)
+        assert (state["x"], state.usage.cached) == ("new", 0)
+        with pytest.raises(esp.EspalierError):
+            local.load_weights(tmp_path / "none.gguf")
+        assert ask.run(backend=local)["x"] == "new"
+
+
 def test_penalties_and_biases_reach_the_sampler(model: LocalModel) -> None:
     """The model says green, each letter 20 above all else; x is 120."""
 
@@ -178,3 +204,22 @@ def test_penalties_and_biases_reach_the_sampler(model: LocalModel) -> None:
     assert program.run(logit_bias={120: 21.5}, frequency_penalty=1, backend=model)["a"] == "xx"
     with pytest.raises(InvalidParameter, match="9999"):
         program.run(logit_bias={9999: 1}, backend=model)["a"]
+
+
+def test_tokens_that_end_an_answer_and_the_least_it_has(model: LocalModel) -> None:
+    """The model says green and ends; 101 is the letter e."""
+
+    @esp.function
+    def program(s: esp.State, **options: object) -> None:
+        s += "assistant: " + esp.gen("a", max_tokens=8, temperature=0, **options)  # type: ignore[arg-type]
+
+    assert program.run(stop_token_ids=[101, 7], backend=model)["a"] == "gr"
+    assert program.run(backend=model)["a"] == "green"
+    longer = program.run(min_tokens=7, backend=model)
+    assert longer["a"].startswith("green")
+    assert longer.usage.generated >= 7
+    assert program.run(stop_token_ids=[101], min_tokens=3, backend=model)["a"][:2] == "gr"
+    with pytest.raises(InvalidParameter, match="9999"):
+        program.run(stop_token_ids=[9999], backend=model)["a"]
+    with pytest.raises(InvalidParameter, match="min_tokens"):
+        program.run(min_tokens=9, backend=model)["a"]

@@ -112,6 +112,9 @@ def _nearest(naive: Naive, threads: frozenset, tokens: Sequence[bytes]) -> int:
      ["", "so", "so <a>1;", "<a>1;, <ab>xx;, <a>2;"], ["<a>1; ", "<a>1;<a>2;", "<a>1;, ", "<a>1;, so", "<a>"]),
     (Tags((Tag("get(", INTEGER, ")"), Tag("get_all(", INTEGER, ")")), text="none", between=" ", at_least_one=True),
      ["get(1)", "get_all(2)", "get(1) get_all(2) get(3)"], ["", "so get(1)", "get(1) ", "get(1)get(2)", "get_al(1)"]),
+    (Tags((Tag("so ", Regex("b*")), Tag("so, ", INTEGER)), stop_after_first=True, at_least_one=True),
+     ["so ", "x so bb", "so, 1"], ["", "so", "so, ", "so x", "so b "]),
+    (Tags((Tag("so ", Regex("b*")),), stop_after_first=True, text="none"), ["", "so ", "so b"], ["x so ", "so so "]),
     (Tags((Tag("n=", INTEGER),)), ["", "n", "n=12", "n=12, n=3.", "n=-1"], ["n=", "n=x", "nn=-"]),
 ])
 def test_texts(tags: Tags, accepted: list[str], rejected: list[str]) -> None:

@@ -18,6 +18,7 @@ from espalier.runtime.messages import (
     Sampling,
     Stats,
     Tokens,
+    WeightsLoaded,
 )
 from espalier.runtime.pages import PageState
 from espalier.runtime.plan import Pick
@@ -78,7 +79,7 @@ class Bench:
 
     def _collect(self) -> None:
         for event in self.engine.take_events():
-            assert isinstance(event, Tokens | Finished | Chosen | Failed | Stats)
+            assert isinstance(event, Tokens | Finished | Chosen | Failed | WeightsLoaded | Stats)
             self.events.setdefault(event.request, []).append(event)
 
     def audit(self) -> None:

@@ -14,6 +14,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
 from espalier.runtime.config import EngineConfig
 from espalier.runtime.errors import EngineFault, WeightsError
@@ -24,11 +25,13 @@ from espalier.runtime.messages import (
     Event,
     Finished,
     Generate,
+    LoadWeights,
     OpenLease,
     OpenSession,
     Sampling,
     Stats,
     Tokens,
+    WeightsLoaded,
 )
 from espalier.runtime.process_link import Boot, ProcessLink
 from espalier.runtime.scripted_executor import scripted_engine
@@ -87,6 +90,24 @@ def test_commands_go_in_and_events_come_out(open_link: Callable[[], EngineLink])
     assert isinstance(stopped, EngineStopped)
     assert stopped.message == "the engine was closed"
     link.close()
+
+
+@LINKS
+def test_weights_are_read_where_the_engine_is(open_link: Callable[[], EngineLink], tmp_path: Path) -> None:
+    (tmp_path / "new.gguf").write_text("new")
+    link = open_link()
+    inbox = Inbox(link)
+    said = []
+    for request in (1, 3):
+        asked = replace(ASK[2], request=request, lease=request)
+        for command in (OpenSession(request), OpenLease(request, request), asked):
+            link.send(command)
+        said.append([event.tokens for event in inbox.until(Finished) if isinstance(event, Tokens)])
+        if request == 1:
+            link.send(LoadWeights(2, str(tmp_path / "new.gguf")))
+            assert inbox.until(WeightsLoaded)[-1] == WeightsLoaded(2, 2)
+    link.close()
+    assert said[0] != said[1]
 
 
 def test_thread_and_process_give_the_same_tokens() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 
@@ -62,6 +63,7 @@ def scripted_server(
     runtime = scripted_runtime(
         paced, tokenizer, config, constraints=bind_grammars(tokenizer, tokenizer.vocab_size, config),
         compile=compile, context=context, template=template,
+        weights=lambda path: Obedient(tokenizer, json.loads(path.read_text())),
     )
     with closing(runtime), live(runtime, settings) as server:
         yield server, runtime

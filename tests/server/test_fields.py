@@ -7,6 +7,9 @@ from collections.abc import Iterator
 
 import openai
 import pytest
+from pydantic import ValidationError
+
+from espalier.runtime.server.forms import Form
 
 from .fake_runtime import FakeRuntime
 from .live import LiveServer
@@ -29,6 +32,36 @@ def test_what_changes_nothing_is_accepted(client: openai.OpenAI, runtime: FakeRu
         ask(client, extra_body={name: value})
     ask(client, extra_body=WITHOUT_EFFECT)
     assert {repr(call.spec) for call in runtime.asked} == {repr(runtime.asked[0].spec)}
+
+
+def forms(root: type[Form] = Form) -> list[type[Form]]:
+    return [form for kind in root.__subclasses__() for form in (kind, *forms(kind))]
+
+
+def takes(form: type[Form], name: str, value: object) -> bool:
+    try:
+        form.model_validate({name: value})
+    except ValidationError as cause:
+        return not any(error["loc"][0] == name for error in cause.errors())
+    return True
+
+
+@pytest.mark.parametrize("form", forms(), ids=lambda form: form.__name__)
+def test_a_number_is_no_truth_value_and_a_truth_value_no_number(form: type[Form]) -> None:
+    """To Python 0 is False and 1 is True, and literals compare by value; a prompt is looked at elsewhere."""
+    for name, field in form.model_fields.items():
+        if field.annotation is not object:
+            assert not (takes(form, name, False) and takes(form, name, 0)), name
+            assert not (takes(form, name, True) and takes(form, name, 1)), name
+
+
+def test_a_literal_of_another_type_is_refused_by_its_field(server: LiveServer) -> None:
+    chat = {"model": "org/tiny", "messages": [{"role": "user", "content": "x"}]}
+    text = {"model": "org/tiny", "prompt": "x"}
+    replies = {"store": server.post(chat | {"store": 0}), "best_of": server.complete(text | {"best_of": True})}
+    for name, reply in replies.items():
+        assert (reply.status_code, reply.json()["error"]["param"]) == (400, name)
+    assert server.complete(text | {"best_of": 1}).status_code == server.post(chat | {"store": False}).status_code == 200
 
 
 def test_our_own_fields_arrive_at_the_session(client: openai.OpenAI, runtime: FakeRuntime) -> None:

@@ -14,7 +14,7 @@ from espalier.runtime.loading import bind_grammars, compile_grammar
 
 from ..fakes import ByteTokenizer, ScriptedModel, ThinkingTemplate, scripted_runtime
 from .live import LiveServer, live
-from .scripted import CONFIG, scripted_server
+from .scripted import CONFIG, WORDS, scripted_server
 from .test_stopping import SCHEMA
 from .test_tools import TIME, call
 
@@ -24,6 +24,7 @@ SAYS = {
     "hi": "<think>\nA greeting.\n</think>\n\nHello!", "plain": "Hello!", "cut": "<think>\nA greeting of", "no": "yes",
     "who": '<think>\nA name.\n</think>\n\n{"name":"Ada END","age":36}',
     "call": f"<think>\nRome.\n</think>\n\nSo.\n{CALL}", "must": f"<think>\nRome.\n</think>\n\n{CALL}",
+    "void": "<think>\nhm\n</think>\n\n",
     "early": f"<think>\nRome. {CALL}",
     "deep": '<think>\n"stop" in thought\n</think>\n\n{"name":"Ada END","age":36}',
 }
@@ -68,6 +69,7 @@ PARTED: list[tuple[str, dict[str, Any], tuple[Any, ...]]] = [
     ("cut", {}, ("A greeting of", "", [], "stop")),
     ("hi", {"max_tokens": 10}, ("A greet", "", [], "length")),
     ("who", {"response_format": SCHEMA}, ("A name.", '{"name":"Ada END","age":36}', [], "stop")),
+    ("void", {"response_format": {"type": "regex", "regex": "x*"}}, ("hm", "", [], "stop")),
     ("call", {"tools": [TIME]}, ("Rome.", "So.", ['{"zone": "Rome"}'], "tool_calls")),
     ("early", {"tools": [TIME]}, ("Rome.", None, ['{"zone": "Rome"}'], "tool_calls")),
     ("must", {"tools": [TIME], "tool_choice": "required"}, ("Rome.", None, ['{"zone": "Rome"}'], "tool_calls")),
@@ -93,6 +95,23 @@ def test_208_where_the_prompt_has_closed_the_thoughts_all_text_is_content(client
     told = both(client, "no", **OFF, response_format=SCHEMA)
     assert told[0] is None
     assert set(json.loads(told[1])) == {"name", "age"}
+
+
+@pytest.mark.parametrize(("text", "options", "thoughts"), [
+    ("hi", {}, "<think>\nA greeting.\n</think>\n\n"), ("plain", {}, ""), ("cut", {}, "<think>\nA greeting of"),
+    ("hi", {"stop": "e"}, "<think>\nA greeting.\n</think>\n\n"), ("early", {"tools": [TIME]}, "<think>\nRome. "),
+    ("who", {"response_format": SCHEMA}, "A name.\n</think>\n\n"), ("void", {}, SAYS["void"]),
+    ("hi", {"n": 2}, "<think>\nA greeting.\n</think>\n\n" * 2),
+])
+def test_usage_says_how_many_tokens_the_thoughts_took(
+    client: openai.OpenAI, text: str, options: dict[str, Any], thoughts: str
+) -> None:
+    """The begin that the server writes for the model belongs to the prompt."""
+    reply = client.chat.completions.create(
+        model="scripted", messages=[{"role": "user", "content": text}], temperature=0, max_tokens=300, **options)
+    assert reply.usage is not None
+    assert reply.usage.completion_tokens_details is not None
+    assert reply.usage.completion_tokens_details.reasoning_tokens == len(ByteTokenizer(WORDS).encode(thoughts))
 
 
 @pytest.mark.parametrize("seed", range(12))
