@@ -28,6 +28,7 @@ from .gate import Gate
 from .guard import AdminGuard, Guard
 from .metrics import Metrics
 from .replies import ModelCard, ModelList
+from .responses import ResponsesJob
 from .service import Service
 from .settings import Settings
 from .weights import WeightsPage
@@ -62,6 +63,10 @@ def create_app(runtime: ChatRuntime, settings: Settings | None = None, gate: Gat
     async def complete(request: Request) -> Response:
         return await generating.answer(request, lambda body: CompletionJob.read(runtime, body))
 
+    async def respond(request: Request) -> Response:
+        return await generating.answer(request, lambda body: ResponsesJob.read(runtime, settings, body))
+
+    app.add_api_route("/v1/responses", respond, methods=["POST"], response_model=None)
     app.add_api_route("/v1/chat/completions", chat, methods=["POST"], response_model=None)
     app.add_api_route("/v1/completions", complete, methods=["POST"], response_model=None)
     if settings.weights is not None and settings.admin_key:

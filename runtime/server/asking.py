@@ -22,11 +22,12 @@ _GOLDEN = 0x9E3779B97F4A7C15  # odd, so that different choices have different se
 @dataclass(frozen=True, slots=True)
 class Enforced:
     """place: a place in the constraint -> the path of it in the body. behind: the constraint of an answer that goes on
-    with thoughts first."""
+    with thoughts first. budget: the field that says how long an answer may be."""
 
     constraint: Constraint
     place: Callable[[str], str]
     behind: Constraint | None = None
+    budget: str = "max_tokens"
 
     def of(self, opened: bool) -> Constraint:
         """opened: the prompt ends inside of thoughts."""
@@ -37,8 +38,8 @@ class Enforced:
         """What the constraint is refused for is said with its path in the body."""
         try:
             yield
-        except BudgetTooSmall:
-            raise
+        except BudgetTooSmall as error:
+            raise ConstraintRefused(error, self.budget) from error
         except ConstraintError as error:
             if isinstance(error, MissingByte) and error.where.startswith("byte "):
                 raise  # of the prompt's text

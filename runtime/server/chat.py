@@ -3,18 +3,27 @@
 from __future__ import annotations
 
 import time
+from typing import Protocol
 
+from ...grammars.constraint import Content
 from ..thinking import Thinking
 from .asking import Enforced, Question
 from .body import Json
 from .choices import Choices
 from .chunks import Chunks
 from .contract import ChatRuntime
-from .formats import ResponseFormat
 from .replies import ChatCompletion, Choice, fresh_id, usage_of
 from .requests import Chat, parse_chat
 from .settings import Settings
 from .writing import ChoiceWriter
+
+
+class Wanted(Protocol):
+    """What an answer must be; the path in the body of a place in that."""
+
+    def constraint(self) -> Content | None: ...
+
+    def place(self, where: str) -> str: ...
 
 
 class ChatJob:
@@ -65,7 +74,7 @@ class ChatJob:
         ]
 
 
-def enforced(wanted: ResponseFormat | None, thinking: Thinking | None = None) -> Enforced | None:
+def enforced(wanted: Wanted | None, thinking: Thinking | None = None) -> Enforced | None:
     """thinking: how answers think before."""
     constraint = None if wanted is None else wanted.constraint()
     if wanted is None or constraint is None:

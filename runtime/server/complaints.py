@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 from typing import TypeVar
 
@@ -26,11 +26,13 @@ Asked = TypeVar("Asked", bound=BaseModel)
 
 
 class Complaints:
-    def __init__(self, fields: Mapping[str, tuple[str, ...]], *, top: tuple[str, ...]) -> None:
+    def __init__(self, fields: Mapping[str, tuple[str, ...]], *, top: tuple[str, ...],
+                 replaced: Mapping[str, str] = REPLACED) -> None:
         """fields: the known fields of the object (or the objects of the list) that stands under a name; top: those of
-        the body."""
+        the body. replaced: fields of others -> what they are called here."""
         self._fields = fields
         self._top = top
+        self._replaced = replaced
 
     def read(self, form: type[Asked], body: Json) -> Asked:
         """Raises InvalidParameter (or UnknownField, MissingField) whose `where` is the path in the body."""
@@ -39,7 +41,7 @@ class Complaints:
         try:
             return form.model_validate(body)
         except ValidationError as cause:
-            raise self.of(cause.errors(include_url=False)[0], body) from None
+            raise self.of(_telling(cause.errors(include_url=False)), body) from None
 
     def of(self, error: ErrorDetails, body: dict[str, Json]) -> InvalidParameter:
         loc = error["loc"]
@@ -54,6 +56,8 @@ class Complaints:
                 return InvalidParameter(f"the field {name!r} is not supported here", where=path, fix="Leave it out.")
             case "literal_error" if name == "type" and "content" in loc:
                 return InvalidParameter(f"parts of type {_short(value)} are not supported, only text", where=path)
+            case "union_tag_invalid" if isinstance(value, dict):
+                return InvalidParameter(f"items of type {_short(value.get('type'))} are not supported", where=path)
             case "string_pattern_mismatch" if name == "[key]":
                 return InvalidParameter(f"{path}: keys are token ids in decimal digits", where=path)
             case "list_type" if name == "content":
@@ -65,13 +69,20 @@ class Complaints:
         return InvalidParameter(f"{path}: {message}, not {_short(value)}", where=path)
 
     def _nearest(self, loc: tuple[int | str, ...], name: str) -> str:
-        if len(loc) == 1 and name in REPLACED:
-            return f"Did you mean {REPLACED[name]!r}?"
+        if len(loc) == 1 and name in self._replaced:
+            return f"Did you mean {self._replaced[name]!r}?"
         names = (self._fields[step] for step in reversed(loc[:-1]) if isinstance(step, str) and step in self._fields)
         known = next(names, self._top)
         near = difflib.get_close_matches(name, known, n=1)
         guess = f"Did you mean {near[0]!r}? " if near else ""
         return f"{guess}Known fields are {', '.join(known)}."
+
+
+def _telling(errors: Sequence[ErrorDetails]) -> ErrorDetails:
+    """The first; a wrong type of the same object tells more than what the object lacks for the type it is taken for."""
+    place = errors[0]["loc"][:-1]
+    kinds = (error for error in errors if error["type"] == "literal_error" and error["loc"] == (*place, "type"))
+    return next(kinds, errors[0])
 
 
 def _locate(loc: tuple[int | str, ...], body: Json) -> tuple[str, Json]:

@@ -189,7 +189,7 @@ def _known_problem(cause: EspalierError) -> Problem | None:
         case EmptyPrompt() | PromptTooLong():
             return _client_problem(cause, cause.where)
         case TemplateError() | TokenizerError():
-            return _client_problem(cause, "messages")
+            return _client_problem(cause, "input" if cause.where == "input" else "messages")
         case InvalidBody():  # its place is a line and column
             return _client_problem(cause, None)
         case RequestError():

@@ -95,12 +95,16 @@ def _check(message: ChatMessage, where: str) -> None:
 
 
 def _call(form: CallForm, where: str) -> Call:
-    place = f"{where}.function.arguments"
+    return called(Call(form.id, form.function.name, form.function.arguments), f"{where}.function.arguments")
+
+
+def called(call: Call, place: str) -> Call:
+    """place: of its arguments. Raises InvalidParameter for what is not the JSON text of an object."""
     try:
-        value = parse(form.function.arguments.encode())
+        value = parse(call.arguments.encode())
     except InvalidBody as cause:
         message = cause.message.replace("the body", "the text")
         raise InvalidParameter(f"arguments are no JSON: {message}", where=place) from None
     if not isinstance(value, dict):
         raise InvalidParameter("arguments are the JSON text of an object", where=place)
-    return Call(form.id, form.function.name, form.function.arguments)
+    return call

@@ -22,6 +22,8 @@ from .forms import MOST_TOKENS, Form, Name, Off, SamplingForm, StreamOptions, le
 from .messages import ChatMessage, TextPart, conversation
 from .tools import ChoiceForm, FunctionForm, Offer, ToolChoice, ToolForm, ToolList
 
+Effort = Literal["none", "minimal", "low", "medium", "high", "xhigh", "max"]
+
 
 class SwitchesForm(Form):
     """Whether the model thinks, as its template calls it."""
@@ -40,7 +42,7 @@ class ChatRequest(SamplingForm):
     tool_choice: ToolChoice | None = None
     parallel_tool_calls: bool | None = None
     chat_template_kwargs: SwitchesForm | None = None
-    reasoning_effort: Literal["none", "minimal", "low", "medium", "high", "xhigh", "max"] | None = None
+    reasoning_effort: Effort | None = None
     # Accepted with the values that change nothing.
     store: Off | None = None
     service_tier: Literal["auto", "default"] | None = None
@@ -80,18 +82,23 @@ class Chat:
 
     def switches(self, known: Collection[str]) -> dict[str, bool]:
         """Of the chat template, which knows these. Raises InvalidParameter for one that it does not know."""
-        given, effort = self.form.chat_template_kwargs, self.form.reasoning_effort
+        given = self.form.chat_template_kwargs
         wanted: dict[str, bool] = {} if given is None else given.model_dump(exclude_none=True)
         for name in wanted:
             if name not in known:
                 raise InvalidParameter("the chat template of this model has no such switch",
                                        where=f"chat_template_kwargs.{name}", fix="Leave it out.")
-        if effort is None:
-            return wanted
-        if not known:
-            raise InvalidParameter("the chat template of this model cannot be told to think or not",
-                                   where="reasoning_effort", fix="Leave it out.")
-        return dict.fromkeys(known, effort != "none") | wanted
+        return effort_switches(self.form.reasoning_effort, known, "reasoning_effort") | wanted
+
+
+def effort_switches(effort: Effort | None, known: Collection[str], where: str) -> dict[str, bool]:
+    """None turns thoughts off and any other turns them on. Raises InvalidParameter where no switch is known."""
+    if effort is None:
+        return {}
+    if not known:
+        raise InvalidParameter("the chat template of this model cannot be told to think or not", where=where,
+                               fix="Leave it out.")
+    return dict.fromkeys(known, effort != "none")
 
 
 COMPLAINTS = Complaints(
@@ -108,7 +115,8 @@ COMPLAINTS = Complaints(
 def parse_chat(body: Json) -> Chat:
     """Raises InvalidParameter (or UnknownField, MissingField) whose `where` is the path in the body."""
     form = COMPLAINTS.read(ChatRequest, body)
-    chat = Chat(form, conversation(form.messages), Offer(form.tools, form.tool_choice, form.parallel_tool_calls))
+    chat = Chat(form, conversation(form.messages), Offer(
+        [tool.function for tool in form.tools or ()], form.tool_choice, form.parallel_tool_calls))
     _check_together(chat)
     return chat
 

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from typing import Annotated, Literal
+from collections.abc import Sequence
+from typing import Annotated, Literal, Protocol
 
 from msgspec import structs
 from pydantic import BeforeValidator, Field
@@ -86,11 +87,26 @@ ToolList = Annotated[list[ToolForm], Field(max_length=128)]
 ToolChoice = Annotated[ChoiceForm, BeforeValidator(_as_form)]
 
 
+class Choosing(Protocol):
+    """A tool_choice: none, auto, required or named; the functions that it names, with the places that do."""
+
+    def check(self) -> None: ...
+
+    @property
+    def mode(self) -> str: ...
+
+    @property
+    def names(self) -> dict[str, str]: ...
+
+
 class Offer:
     """The functions of a request and how they may be called. Raises InvalidParameter for what does not fit together."""
 
-    def __init__(self, tools: list[ToolForm] | None, choice: ChoiceForm | None, parallel: bool | None) -> None:
-        self._forms = [tool.function for tool in tools or ()]
+    def __init__(self, functions: Sequence[FunctionForm], choice: Choosing | None, parallel: bool | None,
+                 inside: str = ".function") -> None:
+        """inside: where a function stands in its tool."""
+        self._forms = functions
+        self._inside = inside
         if choice is not None:
             choice.check()
         self.mode = ("auto" if self._forms else "none") if choice is None else choice.mode
@@ -104,11 +120,12 @@ class Offer:
     def _check(self) -> None:
         for at, form in enumerate(self._forms):
             if self._places[form.name] != at:
-                raise InvalidParameter(f"two functions are named {form.name!r}", where=f"tools[{at}].function.name")
+                where = f"tools[{at}]{self._inside}.name"
+                raise InvalidParameter(f"two functions are named {form.name!r}", where=where)
             kind = "object" if form.parameters is None else form.parameters.get("type", "object")
             if kind != "object":
                 raise InvalidParameter(
-                    "the arguments of a function are an object", where=f"tools[{at}].function.parameters.type",
+                    "the arguments of a function are an object", where=f"tools[{at}]{self._inside}.parameters.type",
                     fix='Use "object".',
                 )
         for name, where in self._allowed.items():
@@ -146,7 +163,7 @@ class Offer:
             found = re.match(r"tags/(\d+)/(begin|content)\s*(.*)", where, re.DOTALL)
             if found is None:
                 return "tools"
-            base = f"tools[{places[int(found[1])]}].function"
+            base = f"tools[{places[int(found[1])]}]{self._inside}"
             return f"{base}.name" if found[2] == "begin" else schema_place(f"{base}.parameters", found[3])
 
         return Enforced(constraint, place, behind)

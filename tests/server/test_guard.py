@@ -34,6 +34,7 @@ def test_the_routes_are_these() -> None:
     assert sorted(routes()) == [
         ("GET", "/health"), ("GET", "/metrics"), ("GET", "/v1/models"), ("GET", "/v1/models/{model:path}"),
         ("HEAD", "/health"), ("POST", "/v1/chat/completions"), ("POST", "/v1/completions"),
+        ("POST", "/v1/responses"),
     ]
 
 
