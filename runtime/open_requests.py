@@ -8,12 +8,14 @@ from dataclasses import dataclass
 from ..grammars.errors import EspalierError
 from .config import EngineConfig
 from .faults import describe, pack
+from .generating import Generation
 from .lease import Lease, LeaseTable, TokenChain
 from .memory import Memory
 from .messages import Chosen, Event, Finished, Tokens
 from .radix_node import Cursor
-from .request import ChoiceJob, Generation, Request, Scoring
+from .request import Request
 from .scheduler import Scheduler
+from .scoring import ChoiceJob, Scoring
 
 Clock = Callable[[], float]
 

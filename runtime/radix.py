@@ -16,6 +16,7 @@ from collections.abc import Iterator, Sequence
 
 from .errors import EngineFault
 from .pages import PagePool
+from .radix_audit import audit
 from .radix_node import Cursor, MatchResult, Namespace, Node, common_prefix
 
 # A node remembers this many of its evicted children, to tell 'evicted' from 'never seen'; past that it forgets all.
@@ -229,7 +230,7 @@ class RadixTree:
         while freed < count and self._heap:
             used, _, node = heapq.heappop(self._heap)
             node.queued = False
-            if not self._evictable(node):
+            if not node.evictable:
                 continue
             if used != node.used:
                 self._enqueue(node)
@@ -267,11 +268,8 @@ class RadixTree:
         node.attached = False
         return parent
 
-    def _evictable(self, node: Node) -> bool:
-        return node.attached and node.parent is not None and not node.children and not node.pins
-
     def _enqueue(self, node: Node) -> None:
-        if not node.queued and self._evictable(node):
+        if not node.queued and node.evictable:
             node.queued = True
             heapq.heappush(self._heap, (node.used, self._ticks, node))
             self._ticks += 1
@@ -289,22 +287,4 @@ class RadixTree:
 
     def audit(self) -> None:
         """Raises EngineFault unless the tree is well formed and owns exactly the cached pages. O(pages), for tests."""
-        owned: list[int] = []
-        for node in self.nodes():
-            self._audit_node(node)
-            owned += node.pages
-        if len(set(owned)) != len(owned) or len(owned) != self._pool.cached:
-            raise EngineFault(f"the tree owns {len(owned)} pages of {self._pool.cached}", where="RadixTree.audit")
-        if any(self._pool.state(page).name != "CACHED" for page in owned):
-            raise EngineFault("the tree owns a page that is not cached", where="RadixTree.audit")
-
-    def _audit_node(self, node: Node) -> None:
-        parent = node.parent
-        full = len(node.tokens) % self._page == 0
-        sound = (
-            parent is not None and node.attached and node.start == parent.end and node.tokens
-            and len(node.pages) == self._pool.pages_for(len(node.tokens)) and (full or not node.children)
-            and node.keys == sorted(node.children) and (node.queued or not self._evictable(node))
-        )
-        if not sound:
-            raise EngineFault(f"the node at {node.start} is not well formed", where="RadixTree.audit")
+        audit(self.nodes(), self._pool)

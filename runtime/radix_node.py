@@ -35,6 +35,10 @@ class Node:
     def end(self) -> int:
         return self.start + len(self.tokens)
 
+    @property
+    def evictable(self) -> bool:
+        return self.attached and self.parent is not None and not self.children and not self.pins
+
     def path(self) -> list[Node]:
         """From the root's child down to this node."""
         nodes: list[Node] = []

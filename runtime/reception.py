@@ -17,6 +17,7 @@ from .checks import (
 )
 from .constraints import Constraints
 from .errors import InvalidParameter, Overloaded, RequestAborted
+from .generating import Generation
 from .lease import Lease
 from .messages import (
     Abort,
@@ -36,7 +37,8 @@ from .messages import (
 )
 from .open_requests import OpenRequests
 from .radix_node import Namespace
-from .request import ChoiceJob, Generation, Prefilling, Request, Scoring
+from .request import Prefilling, Request
+from .scoring import ChoiceJob, Scoring
 
 
 @dataclass(frozen=True, slots=True)

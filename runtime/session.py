@@ -10,7 +10,7 @@ from ..grammars.constraint import Tags
 from .answering import Cut, Writer
 from .branch import BranchId, Closing, GenerateSpec, Opening, Piece, Scores, Text, TokenIds
 from .branch_state import BranchState
-from .checks import check_edits, check_integer, check_length, check_sampling, check_stopping, check_text
+from .checks import check_integer, check_length, check_text
 from .conversation import Message, Tool
 from .errors import EngineFault, InvalidParameter, RequestAborted, TemplateError
 from .generation import Generation, Started
@@ -32,6 +32,7 @@ from .messages import (
     TrimLease,
     Usage,
 )
+from .spec_checks import check_spec
 from .specials import Shown
 from .words import NO_SWITCHES, Switches, TokenBytes
 
@@ -162,27 +163,7 @@ class Session:
         """Raises InvalidParameter, EmptyPrompt, PromptTooLong, MissingByte here; the first `__anext__` sends the
         request and raises what its constraint or the engine say (ConstraintError, Overloaded, EngineFault)."""
         state = self._idle(branch)
-        check_sampling(
-            max_tokens=spec.max_tokens, temperature=spec.temperature, top_k=spec.top_k, top_p=spec.top_p,
-            min_p=spec.min_p, seed=spec.seed, logprobs=spec.logprobs,
-        )
-        check_edits(
-            frequency_penalty=spec.frequency_penalty, presence_penalty=spec.presence_penalty,
-            repetition_penalty=spec.repetition_penalty, logit_bias=spec.logit_bias,
-            vocabulary_size=self._tokenizer.vocab_size,
-        )
-        check_stopping(
-            stop_ids=spec.stop_ids, min_tokens=spec.min_tokens, max_tokens=spec.max_tokens,
-            constrained=spec.constraint is not None, vocabulary_size=self._tokenizer.vocab_size,
-        )
-        ordinary = [token for token in spec.stop_ids if token not in self._tokenizer.special_ids]
-        if spec.stop_until and ordinary:
-            raise InvalidParameter(
-                f"token {ordinary[0]} is text, which may stand in a call of a function", where="stop_token_ids",
-                fix="Beside tools name special tokens only.",
-            )
-        if isinstance(spec.stop, str) or any(not stop for stop in spec.stop):
-            raise InvalidParameter("stop needs a tuple of texts that are not empty", where="stop")
+        check_spec(spec, self._tokenizer)
         check_length(state.flush(), spec.max_tokens, self._runtime.context)
         state.busy = True
         return Generation(

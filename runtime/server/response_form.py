@@ -16,7 +16,7 @@ from .errors import MissingField
 from .formats import schema_place, schema_text
 from .forms import MOST_TOKENS, Form, FunctionName, Name, Off, SamplingForm, StreamOptions
 from .requests import Effort
-from .tools import FunctionForm
+from .tools import FunctionForm, as_form
 
 ItemId = Annotated[str, Field(min_length=1, max_length=256)]
 Status = Literal["in_progress", "completed", "incomplete"]
@@ -155,10 +155,6 @@ class NamedTool(Form):
     name: FunctionName
 
 
-def _as_form(value: object) -> object:
-    return {"type": value} if isinstance(value, str) else value
-
-
 class FlatChoice(Form):
     """none, auto and required are written as texts; auto and required are also the modes of allowed_tools."""
 
@@ -207,7 +203,7 @@ class ResponsesRequest(SamplingForm):
     max_output_tokens: Annotated[int, Field(ge=1, le=MOST_TOKENS)] | None = None
     text: TextForm | None = None
     tools: Annotated[list[FunctionTool], Field(max_length=128)] | None = None
-    tool_choice: Annotated[FlatChoice, BeforeValidator(_as_form)] | None = None
+    tool_choice: Annotated[FlatChoice, BeforeValidator(as_form)] | None = None
     parallel_tool_calls: bool | None = None
     reasoning: ReasoningForm | None = None
     stream_options: ResponseStreamOptions | None = None

@@ -46,7 +46,7 @@ class AllowedForm(Form):
     tools: Annotated[list[ReferenceForm], Field(min_length=1, max_length=128)]
 
 
-def _as_form(value: object) -> object:
+def as_form(value: object) -> object:
     return {"type": value} if isinstance(value, str) else value
 
 
@@ -84,7 +84,7 @@ class ChoiceForm(Form):
 
 
 ToolList = Annotated[list[ToolForm], Field(max_length=128)]
-ToolChoice = Annotated[ChoiceForm, BeforeValidator(_as_form)]
+ToolChoice = Annotated[ChoiceForm, BeforeValidator(as_form)]
 
 
 class Choosing(Protocol):
