@@ -14,7 +14,7 @@ from contextlib import aclosing
 from dataclasses import dataclass
 
 from . import ir
-from .backends.base import Answer, Backend, Branch, ChosenText, LiteralText, Piece, RoleClose, RoleOpen, Usage
+from .backends.base import Answer, Backend, Branch, ChosenText, Piece, Usage
 from .choices import winner
 from .errors import BranchClosed, BranchFailed
 from .slot import Slot, Written
@@ -223,11 +223,11 @@ def _pieces(nodes: Sequence[ir.Literals]) -> Iterator[Piece]:
             pending.append(node.text)
             continue
         if pending:
-            yield LiteralText("".join(pending))
+            yield ir.Text("".join(pending))
             pending = []
-        yield RoleOpen(node.role) if isinstance(node, ir.RoleOpen) else RoleClose(node.role)
+        yield node
     if pending:
-        yield LiteralText("".join(pending))
+        yield ir.Text("".join(pending))
 
 
 def _sum(a: Usage, b: Usage) -> Usage:

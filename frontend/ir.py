@@ -3,28 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Literal
 
 import msgspec
 
-from .backends.base import GenerateSpec
+from .backends.base import GenerateSpec, Literals, Role, RoleClose, RoleOpen, Text
 
-Role = Literal["system", "user", "assistant"]
-
-
-class Text(msgspec.Struct, frozen=True, tag="text"):
-    """Literal text, appended."""
-
-    text: str
-
-
-class RoleOpen(msgspec.Struct, frozen=True, tag="role_open"):
-    role: Role
-
-
-class RoleClose(msgspec.Struct, frozen=True, tag="role_close"):
-    role: Role
-
+__all__ = ["Fork", "Gen", "Literals", "Node", "Role", "RoleClose", "RoleOpen", "Select", "Text", "decode", "encode"]
 
 class Gen(msgspec.Struct, frozen=True, tag="gen"):
     """Generate, append the answer, write it to `name` (None: not readable by name)."""
@@ -46,7 +30,6 @@ class Fork(msgspec.Struct, frozen=True, tag="fork"):
     count: int
 
 
-Literals = Text | RoleOpen | RoleClose
 Node = Literals | Gen | Select | Fork
 
 

@@ -14,18 +14,21 @@ import msgspec
 from ...grammars.constraint import Constraint
 
 Branch = int
+Role = Literal["system", "user", "assistant"]
 
 
-class LiteralText(msgspec.Struct, frozen=True, tag="text"):
+class Text(msgspec.Struct, frozen=True, tag="text"):
+    """Literal text, appended."""
+
     text: str
 
 
-class RoleOpen(msgspec.Struct, frozen=True, tag="open"):
-    role: str
+class RoleOpen(msgspec.Struct, frozen=True, tag="role_open"):
+    role: Role
 
 
-class RoleClose(msgspec.Struct, frozen=True, tag="close"):
-    role: str
+class RoleClose(msgspec.Struct, frozen=True, tag="role_close"):
+    role: Role
 
 
 class ChosenText(msgspec.Struct, frozen=True, tag="chosen"):
@@ -35,7 +38,8 @@ class ChosenText(msgspec.Struct, frozen=True, tag="chosen"):
     tokens: tuple[int, ...] = ()
 
 
-Piece = LiteralText | RoleOpen | RoleClose | ChosenText
+Literals = Text | RoleOpen | RoleClose
+Piece = Literals | ChosenText
 
 
 class GenerateSpec(msgspec.Struct, frozen=True, kw_only=True):

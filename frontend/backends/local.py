@@ -6,6 +6,8 @@ import sys
 from collections.abc import AsyncGenerator, Callable, Sequence
 from typing import TYPE_CHECKING
 
+from msgspec.structs import asdict
+
 from ..errors import BranchClosed, ProgramError
 from ..model import Model
 from .base import (
@@ -14,11 +16,11 @@ from .base import (
     ChosenText,
     Chunk,
     GenerateSpec,
-    LiteralText,
     Piece,
     RoleClose,
     RoleOpen,
     Scores,
+    Text,
     Usage,
 )
 
@@ -150,7 +152,7 @@ def _engine_piece(piece: Piece) -> engine.Piece:
     from ...runtime import branch as engine
 
     match piece:
-        case LiteralText(text):
+        case Text(text):
             return engine.Text(text)
         case RoleOpen(role):
             return engine.Opening(role)
@@ -163,12 +165,7 @@ def _engine_piece(piece: Piece) -> engine.Piece:
 def _engine_spec(spec: GenerateSpec) -> engine.GenerateSpec:
     from ...runtime import branch as engine
 
-    return engine.GenerateSpec(
-        max_tokens=spec.max_tokens, temperature=spec.temperature, top_k=spec.top_k, top_p=spec.top_p, min_p=spec.min_p,
-        seed=spec.seed, stop=spec.stop, stop_ids=spec.stop_ids, min_tokens=spec.min_tokens,
-        constraint=spec.constraint, frequency_penalty=spec.frequency_penalty,
-        presence_penalty=spec.presence_penalty, repetition_penalty=spec.repetition_penalty, logit_bias=spec.logit_bias,
-    )
+    return engine.GenerateSpec(**asdict(spec))
 
 
 def _usage(usage: EngineUsage) -> Usage:

@@ -6,11 +6,10 @@ import time
 from collections.abc import Sequence
 
 import msgspec
-from msgspec import structs
 
 from ...grammars.errors import MissingByte
 from ..branch import BranchId, Chunk
-from ..conversation import Call, Message, Tool
+from ..conversation import Message, Tool
 from ..errors import InvalidParameter, TemplateError
 from ..words import Switches
 from .asking import Enforced, Prompt, Question
@@ -22,11 +21,9 @@ from .contract import ChatRuntime, ChatSession
 from .errors import ConstraintRefused
 from .formats import SCHEMA_ENCODER
 from .forms import least_beside, names_of
-from .messages import called
 from .requests import effort_switches
 from .response_events import ResponseEvents
 from .response_form import (
-    CallItem,
     FlatChoice,
     FormatForm,
     FunctionTool,
@@ -35,10 +32,9 @@ from .response_form import (
     ReasoningForm,
     ResponsesRequest,
     ResponseStreamOptions,
-    ResultItem,
     TextForm,
-    text_of,
 )
+from .response_input import conversation
 from .response_reply import Response, fresh
 from .settings import Settings
 from .tools import Offer
@@ -128,46 +124,6 @@ def _prompt(messages: Sequence[Message], tools: Sequence[Tool], switches: Switch
             raise ConstraintRefused(error, "input") from error
 
     return append
-
-
-def conversation(form: ResponsesRequest) -> list[Message]:
-    """instructions are a system's message before all. Thoughts and calls join the message that they belong to. Raises
-    InvalidParameter."""
-    messages = [] if form.instructions is None else [Message("system", form.instructions)]
-    calls: dict[str, Call] = {}
-    thoughts = ""
-    for at, item in enumerate(form.input):
-        where = f"input[{at}]"
-        if isinstance(item, MessageItem):
-            role = "system" if item.role == "developer" else item.role
-            messages.append(Message(role, text_of(item.content), reasoning=thoughts if role == "assistant" else ""))
-        elif isinstance(item, CallItem):
-            call = called(Call(item.call_id, item.name, item.arguments), f"{where}.arguments")
-            calls[call.id] = call
-            _add_call(messages, call, thoughts)
-        elif isinstance(item, ResultItem):
-            messages.append(Message("tool", text_of(item.output), answers=_answered(calls, item.call_id, where)))
-        else:
-            thoughts = "".join(part.text for part in item.content or ())
-            continue
-        thoughts = ""
-    return messages
-
-
-def _add_call(messages: list[Message], call: Call, thoughts: str) -> None:
-    """To the assistant's message that it follows at once, or to one without a text."""
-    last = messages[-1] if messages else None
-    if last is not None and last.role == "assistant" and not thoughts:
-        messages[-1] = structs.replace(last, calls=(*last.calls, call))
-    else:
-        messages.append(Message("assistant", "", (call,), reasoning=thoughts))
-
-
-def _answered(calls: dict[str, Call], id: str, where: str) -> Call:
-    if id not in calls:
-        raise InvalidParameter("no call before this item has the id", where=f"{where}.call_id",
-                               fix="Send the call too: nothing is stored here.")
-    return calls[id]
 
 
 def _check_together(form: ResponsesRequest, offer: Offer, wanted: FormatForm | None) -> None:

@@ -15,7 +15,8 @@ from pydantic import BaseModel
 
 from espalier.runtime.errors import InvalidParameter
 from espalier.runtime.server.response_form import ResponsesRequest
-from espalier.runtime.server.responses import COMPLAINTS, conversation
+from espalier.runtime.server.response_input import conversation
+from espalier.runtime.server.responses import COMPLAINTS
 
 from ..fakes import ThinkingTemplate
 from .live import LiveServer
@@ -182,12 +183,15 @@ def test_messages_calls_and_thoughts_become_a_conversation() -> None:
         {"type": "function_call_output", "call_id": "b", "output": "1"},
         {"type": "function_call_output", "call_id": "a", "output": [{"type": "input_text", "text": "2"}]},
         {"type": "function_call", "call_id": "c", "name": "f", "arguments": '{"x":1}'},
+        {"type": "reasoning", "content": [{"type": "reasoning_text", "text": "cut"}]},
+        {"role": "user", "content": "so?"},
     ]}
     told = conversation(COMPLAINTS.read(ResponsesRequest, body))
     assert [(one.role, one.content, one.reasoning, [call.id for call in one.calls], one.answers and one.answers.name)
             for one in told] == [
         ("system", "Be brief.", "", [], None), ("user", "q", "", [], None), ("assistant", "so", "hm", ["a", "b"], None),
         ("tool", "1", "", [], "g"), ("tool", "2", "", [], "f"), ("assistant", "", "", ["c"], None),
+        ("assistant", "", "cut", [], None), ("user", "so?", "", [], None),
     ]
 
 
