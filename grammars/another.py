@@ -5,7 +5,8 @@ is in none of the others (rivals.py). Else a way to an unused value is searched,
 byte by byte along the engine's own steps, first where the end is nearest, from the last choice back. The search spells
 values in one way (no blanks, no escape that a character does not need), but keys in any order. The length of its way,
 with U behind the item, is U: who follows it finds the same way again from each place, a byte shorter, so U is safe. So
-it is where the way leads to a place that needs no look: there U is the least. A search that takes too long finds
+it is where the way leads to a place that needs no look, as no place on it may be further from the end than the way:
+there U is what distances say, with the prices of items that a list must have. A search that takes too long finds
 nothing; since one that begins on the way of another is shorter, no text runs into a dead end by that.
 """
 
@@ -173,6 +174,8 @@ def find_way(context, at, top, limit):  # type: ignore[no-untyped-def]
                 comma = _comma_price(context, _i8(threads[k, STATE])) if top == 0 else _i8(0)
                 total = depth + 1 + comma + costs_of(context)[threads[k, NODE]] + remaining(
                     context, _i8(threads[k, STATE]), _i8(threads[k, REG]), _i8(threads[k, OPEN]), _i8(1))
+                for d in range(depth + 1):  # who follows the way is told of these
+                    total = max(total, d + trail[d, NEAR] + below)
                 if total <= limit:
                     return _i8(total)
         if counts[FULL] == 1:

@@ -112,8 +112,6 @@ class CompiledGrammar:
         with self._lock:
             if configuration.loose and budget is not None and budget < configuration.distance + self._detour(explorer):
                 explorer.tighten(configuration, self._detour(explorer))
-            if budget is not None and budget < configuration.distance and configuration.answer:
-                explorer.reach(configuration, budget)
             if budget is not None and budget < configuration.distance:
                 raise BudgetTooSmall(configuration.distance, budget)
             if self._gaps:

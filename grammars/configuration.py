@@ -291,9 +291,12 @@ class Explorer:
         for a search that takes too long."""
         with self._lock:
             found, known = self._exact_distance(configuration, FAR), configuration.distance
-            if known < found < FAR:
-                found = self._shortest(configuration, known, found)
-            configuration.distance = max(known, found if found < FAR else known + spare)
+            if found < FAR:
+                count = self._space.load(configuration.threads, configuration.answer)
+                least = int(distance(self._address, 0, count, 1))
+                self._space.heedless()
+                found = self._shortest(configuration, least, found)
+            configuration.distance = found if found < FAR else known + spare
             configuration.loose = False
 
     def _shortest(self, configuration: Configuration, least: int, found: int) -> int:
@@ -307,14 +310,6 @@ class Explorer:
             else:
                 least = limit + 1
         return found
-
-    def reach(self, configuration: Configuration, budget: int) -> None:
-        """Lowers the distance of a configuration to one within a budget, where another item has it: the first that was
-        found may be one after which more of the others is left to write."""
-        with self._lock:
-            found = self._exact_distance(configuration, budget)
-            if found <= budget:
-                configuration.distance = found
 
     def _exact_distance(self, configuration: Configuration, limit: int) -> int:
         mark = self._space.arena.mark()
