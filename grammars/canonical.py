@@ -134,12 +134,12 @@ class Canonical:
         if plan.free is not None or plan.demands:
             raise ManyTexts("items have keys that are not declared")
         if plan.most is None or plan.most > 1:
-            self.ordered([member.name for member in plan.members])
+            self.ordered([member.name for member in plan.members], loose=plan.loose)
         return plan.members
 
-    def ordered(self, names: list[str]) -> None:
+    def ordered(self, names: list[str], *, loose: bool = False) -> None:
         """Notes the order of the keys of one object. Refuses what another object writes the other way round."""
-        if len(names) > 1 and self._writing.order == "any":
+        if len(names) > 1 and (loose or self._writing.order == "any"):
             raise ManyTexts("items have several keys, whose order is free")
         if len(names) > _MANY:
             raise ManyTexts("items have too many keys")

@@ -124,7 +124,7 @@ class Emitter:
             return self._reserve((id(part),), lambda: self._digits(part.dfa, plan.pointer), plan.pointer)
         if isinstance(part, ListPlan):
             return self._reserve((id(part), depth), lambda: ListEmitter(self, part, depth).rule(), plan.pointer)
-        objects = ObjectEmitter if self.writing.order == "schema" else UnorderedEmitter
+        objects = ObjectEmitter if self.writing.order == "schema" and not part.loose else UnorderedEmitter
         return self._reserve((id(part), depth), lambda: objects(self, part, depth).rule(), plan.pointer)
 
     def _union(self, plan: ValuePlan, depth: int) -> Rule:

@@ -139,7 +139,8 @@ class ObjectPlan:
     """members: declared properties in the order in which they are written. free: every other key as one automaton over
     characters (where keys come in any order, declared ones may be among them and are not meant); labels[state] is the
     index in free_values of the value of a key that ends there, and in free_witnesses.
-    demands: how many demands some property must meet, each a bit."""
+    demands: how many demands some property must meet, each a bit. undeclared: there is none, and no declared property
+    that could exist."""
 
     pointer: str
     members: list[Member]
@@ -150,8 +151,14 @@ class ObjectPlan:
     most: int | None
     free_witnesses: list[Witnesses] = field(default_factory=list)
     demands: int = 0
+    undeclared: bool = False
     possible: bool = False
     waits: list[ValuePlan] | None = None  # required values that were not found possible so far
+
+    @property
+    def loose(self) -> bool:
+        """A few undeclared keys are its members: they come in any order, also where declared ones have one."""
+        return self.undeclared and self.free is None and len(self.members) > 1
 
     def missing(self) -> Member | None:
         """A required property that cannot exist."""

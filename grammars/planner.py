@@ -29,7 +29,7 @@ from .unique import check_enough, has_fewer, have_equal_items, keep_apart
 from .unordered import one_demand_each
 from .utf8 import json_string, json_string_freely
 
-# A finite set of free keys with at most this many members is written in order, like declared ones.
+# A finite set of free keys with at most this many members is written like declared ones.
 _FINITE_KEYS = 64
 # In any order they cost little: each is a member of the register.
 _FINITE_UNORDERED = 4_096
@@ -221,15 +221,17 @@ class Planner:
     def _object(self, shape: Shape) -> ObjectPlan:
         names = self._declared(shape)
         members: list[Member] = []
+        undeclared = not shape.some_properties
         for name in names:
             places = self._meaning.member(shape, name)
             if not all(self._meaning.admits((rule,), name) for rule in shape.names):
                 places = (self._meaning.document.derive("#", False),)
+            undeclared = undeclared and any(map(self._is_false, places))
             meets = tuple(self._meaning.witness(some, name) for some in shape.some_properties)
             members.append(Member(name, self.plan(places, shape.pointer), name in shape.required,
                                   self._witnesses(shape, places, meets)))
         plan = ObjectPlan(shape.pointer, members, None, {}, [], shape.least_properties, shape.most_properties,
-                          demands=self._demands(shape))
+                          demands=self._demands(shape), undeclared=undeclared)
         closed = any(not part.patterns and self._is_false(part.additional) for part in shape.objects)
         if not closed and (plan.most is None or plan.most > sum(m.required for m in members)):
             allowed = self._name_shape(shape)
@@ -338,8 +340,8 @@ class Planner:
         return tuple(places)
 
     def _finite_keys(self, plan: ObjectPlan) -> None:
-        """A few possible keys are better written in order: nothing must be remembered, and counts stay honest. Those
-        that are declared are none of them."""
+        """A few possible keys are members, so that counts stay honest. Those that are declared are none of them: behind
+        such they are written in order, so that nothing must be remembered. Where none is, no order is asked for."""
         if plan.free is None or not plan.labels:
             plan.free = None
             return

@@ -54,8 +54,11 @@ class Positions:
     def run(self, start: int, at_start: bool) -> Dfa:
         """Minimal, as far as is cheap to find: over classes of characters, of which there are fewer than ranges."""
         first = self._state(self._closure(start, at_start=at_start), word=False)
-        order, numbers = [first], {first: 0}
-        met: dict[tuple[int, bool], int] = {}  # positions that read, as bits, and whether a word character -> state
+        # Python's hash of an integer knows 61 single bits only, so keys are told apart by bytes or by their length too.
+        size = 3 * self._count + 10 >> 3
+        order, numbers = [first], {(first[0].to_bytes(size, "little"), first[1]): 0}
+        # Positions that read, as bits (and how many), and whether a word character -> state.
+        met: dict[tuple[int, int, bool], int] = {}
         edges: list[tuple[Edge, ...]] = []
         for ahead, after_word in order:  # grows while it runs
             self._meter.states(1)
@@ -65,10 +68,12 @@ class Positions:
                 if ahead & self._asked:
                     ask = _BOUNDARY if after_word != word else _INSIDE
                     read |= ahead >> ask * self._count & reading
-                number = met.get((read, word), -1) if read else -1
+                key = (read.bit_length(), read, word)
+                number = met.get(key, -1) if read else -1
                 if read and number < 0:
                     follower = self._after(read, word)
-                    number = met[read, word] = numbers.setdefault(follower, len(order))
+                    known = (follower[0].to_bytes(size, "little"), follower[1])
+                    number = met[key] = numbers.setdefault(known, len(order))
                     if number == len(order):
                         order.append(follower)
                 targets.append(number)

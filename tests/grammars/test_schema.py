@@ -76,7 +76,17 @@ TABLE = [
      '"additionalProperties":false}', ['{"a":1,"b":2}', '{"a":1,"c":3}', '{"b":2,"c":3}'],
          ['{"a":1}', '{"c":3}', "{}"]),
     ('{"type":"object","propertyNames":{"enum":["x","y"]},"additionalProperties":{"type":"null"}}',
-     ["{}", '{"x":null}', '{"x":null,"y":null}'], ['{"z":null}', '{"x":1}', '{"x":null,"x":null}']),
+     ["{}", '{"x":null}', '{"x":null,"y":null}', '{"y":null,"x":null}'],
+     ['{"z":null}', '{"x":1}', '{"x":null,"x":null}', '{"y":null,"x":null,"y":null}', '{"x":null,}']),
+    ('{"type":"object","propertyNames":{"enum":["x","y","z"]},"minProperties":2,"maxProperties":2,'
+     '"not":{"required":["y"]},"additionalProperties":{"$ref":"#/$defs/n"},"$defs":{"n":{"type":"null"}}}',
+     ['{"x":null,"z":null}', '{"z":null,"x":null}'], ['{"x":null}', '{"x":null,"y":null}', '{"z":null,"z":null}']),
+    ('{"type":"object","patternProperties":{"^[ab]$":{"type":"null"}},"additionalProperties":false}',
+     ['{"b":null,"a":null}', '{"a":null}', "{}"], ['{"ab":null}', '{"b":null,"b":null}']),
+    ('{"type":"array","uniqueItems":true,"items":{"type":"object","minProperties":1,"propertyNames":{"enum":["x","y"]},'
+     '"additionalProperties":{"enum":[1,2]}}}',
+     ['[{"y":1,"x":1},{"x":2,"y":1}]', '[{"x":1},{"y":1}]'], ['[{"y":1,"x":2},{"x":2,"y":1}]', '[{"x":1},{"x":1}]']),
+    ('{"properties":{"a":false,"b":false},"additionalProperties":false,"type":"object"}', ["{}"], ['{"a":1}']),
     ('{"type":"object","patternProperties":{"^n":{"type":"integer"},"e$":{"maximum":3}},"additionalProperties":false}',
      ["{}", '{"n":9}', '{"nose":2}', '{"be":"x"}'], ['{"nose":9}', '{"nose":"x"}', '{"k":1}', '{"n":""}']),
     ('{"type":"object","properties":{"na":{"minimum":5}},"patternProperties":{"^n":{"type":"integer"}}}',
