@@ -48,6 +48,16 @@ class BranchState:
         self._chain.extend(ids)
         self._text = self._text.append(self._decoded(ids))
 
+    @property
+    def lead(self) -> tuple[int, ...]:
+        """What an answer follows that is the first thing in a branch: the begin-of-sequence token, if there is one."""
+        return () if self._words.bos_id is None else (self._words.bos_id,)
+
+    def begin(self) -> None:
+        """Of a flushed branch: without any token it begins with the lead."""
+        if not len(self._chain):
+            self._chain.extend(self.lead)
+
     def flush(self) -> int:
         """Tokenize the literals since the last boundary. Returns the length of the branch in tokens.
 

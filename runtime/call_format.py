@@ -58,7 +58,7 @@ class CallFormat:
             return plain
         if plain and plain[0].role == "system":
             head, *plain = plain
-            return [Message("system", f"{head.content}\n\n{self._told(tools)}"), *plain]
+            return [structs.replace(head, content=f"{head.content}\n\n{self._told(tools)}"), *plain]
         return [Message("system", self._told(tools)), *plain]
 
     def _plain(self, run: Sequence[Message]) -> Iterator[Message]:

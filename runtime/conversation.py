@@ -15,13 +15,14 @@ class Call(msgspec.Struct, frozen=True):
 
 class Message(msgspec.Struct, frozen=True):
     """calls: of an assistant. answers: the call that a message of the role tool answers. reasoning: what an assistant
-    thought before."""
+    thought before. name: who speaks, where the role does not say; "" where nobody is named."""
 
     role: str
     content: str
     calls: tuple[Call, ...] = ()
     answers: Call | None = None
     reasoning: str = ""
+    name: str = ""
 
 
 class Tool(msgspec.Struct, frozen=True):

@@ -96,7 +96,9 @@ class Session:
         if state.empty:
             state.append_ids(template.render(messages, generation_prompt, tools, switches))
             return
-        if not template.stable or tools or switches or any(message.calls or message.answers for message in messages):
+        if not template.stable or tools or switches or any(
+            message.calls or message.answers or message.name for message in messages
+        ):
             raise TemplateError(
                 "this conversation cannot be appended to by this model's chat template", where="messages",
                 fix="Render the whole conversation on a new branch.",
@@ -164,7 +166,7 @@ class Session:
         request and raises what its constraint or the engine say (ConstraintError, Overloaded, EngineFault)."""
         state = self._idle(branch)
         check_spec(spec, self._tokenizer)
-        check_length(state.flush(), spec.max_tokens, self._runtime.context)
+        self._begin(state, spec.max_tokens)
         state.busy = True
         return Generation(
             start=lambda: self._start(branch, state, spec), settle=lambda cut: self._settle(branch, state, cut),
@@ -216,7 +218,7 @@ class Session:
         if "" in choices:
             raise InvalidParameter("a choice is empty", where=f"choices/{list(choices).index('')}")
         encoded = tuple(tuple(self._tokenizer.encode(choice)) for choice in choices)
-        check_length(state.flush(), max(map(len, encoded)), self._runtime.context)
+        self._begin(state, max(map(len, encoded)))
         chosen = await self._ask(state, lambda request, new: Choose(request, branch, new, encoded))
         if not isinstance(chosen, Chosen):
             raise EngineFault(f"a choice was answered by {type(chosen).__name__}", where="session")
@@ -270,6 +272,10 @@ class Session:
                 self._send(Abort(box.request))
 
     # State
+
+    def _begin(self, state: BranchState, more: int) -> None:
+        check_length(state.flush() or len(state.lead), more, self._runtime.context)
+        state.begin()
 
     def _send(self, command: Command) -> None:
         self._runtime.link.send(command)

@@ -176,6 +176,8 @@ def _told_message(message: Message) -> dict[str, object]:
     told: dict[str, object] = {"role": message.role, "content": message.content}
     if message.reasoning:
         told["reasoning_content"] = message.reasoning
+    if message.name:
+        told["name"] = message.name
     if message.calls:
         told["tool_calls"] = [
             {"id": call.id, "type": "function",
@@ -194,14 +196,15 @@ def _told_tool(tool: Tool) -> dict[str, object]:
 
 def _texts_of(message: Message) -> list[str]:
     calls = [*message.calls, *([message.answers] if message.answers else ())]
-    own = [message.role, message.content, message.reasoning]
+    own = [message.role, message.content, message.reasoning, message.name]
     return [*own, *(text for call in calls for text in (call.id, call.name, call.arguments))]
 
 
 def _hidden_message(message: Message, hide: Callable[[str], str]) -> Message:
     calls = tuple(_hidden_call(call, hide) for call in message.calls)
     answers = None if message.answers is None else _hidden_call(message.answers, hide)
-    return Message(hide(message.role), hide(message.content), calls, answers, hide(message.reasoning))
+    return Message(hide(message.role), hide(message.content), calls, answers, hide(message.reasoning),
+                   hide(message.name))
 
 
 def _hidden_call(call: Call, hide: Callable[[str], str]) -> Call:

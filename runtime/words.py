@@ -26,8 +26,8 @@ class TokenBytes(Protocol):
 
 
 class Words(Protocol):
-    """token_bytes[id]: b"" for special and unused ids. prefix: what a plain prompt begins with (the begin-of-sequence
-    token, or nothing). encode: plain text, specials in it stay text."""
+    """token_bytes[id]: b"" for special and unused ids. bos_id: the begin-of-sequence token; None when there is none.
+    prefix: what a plain prompt begins with (that token, or nothing). encode: plain text, specials in it stay text."""
 
     @property
     def token_bytes(self) -> Sequence[bytes]: ...
@@ -35,6 +35,8 @@ class Words(Protocol):
     def special_ids(self) -> Collection[int]: ...
     @property
     def stop_ids(self) -> Collection[int]: ...
+    @property
+    def bos_id(self) -> int | None: ...
     @property
     def prefix(self) -> tuple[int, ...]: ...
     @property

@@ -39,6 +39,7 @@ class ByteTokenizer:
         self.special_ids = frozenset(self.specials.values())
         self.stop_ids = frozenset({first})
         self.end = first
+        self.bos_id: int | None = None
         self.prefix: tuple[int, ...] = ()
         self.missing = frozenset(missing)
         self.encoded: list[str] = []  # every text that was tokenized

@@ -46,7 +46,7 @@ class ChatMessage(Form):
     tool_call_id: str | None = None
     reasoning_content: str | None = None
     reasoning: str | None = None
-    name: None = None
+    name: Annotated[str, Field(pattern=r"^[^\s<|\\/>]{1,64}$")] | None = None
     refusal: None = None
     annotations: None = None
     audio: None = None
@@ -73,8 +73,11 @@ def _message(message: ChatMessage, where: str, calls: dict[str, Call]) -> Messag
         answers = calls.get(message.tool_call_id)
         if answers is None:
             raise InvalidParameter("no call before this message has the id", where=f"{where}.tool_call_id")
+        if message.name is not None and message.name != answers.name:
+            raise InvalidParameter("the call that it answers is of another function", where=f"{where}.name")
     role = "system" if message.role == "developer" else message.role
-    return Message(role, message.text, own, answers, message.reasoning_content or message.reasoning or "")
+    name = "" if answers is not None or message.name is None else message.name  # the call has the name of a result
+    return Message(role, message.text, own, answers, message.reasoning_content or message.reasoning or "", name)
 
 
 def _check(message: ChatMessage, where: str) -> None:

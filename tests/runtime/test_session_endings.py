@@ -142,6 +142,25 @@ def test_a_plain_prompt_begins_as_the_tokenizer_says_and_a_conversation_as_the_t
     asyncio.run(main())
 
 
+def test_an_answer_may_be_the_first_thing_in_a_branch_behind_the_begin_of_sequence_token() -> None:
+    async def main() -> None:
+        with opened({"": "yes"}) as runtime:
+            tokenizer_of(runtime).bos_id = 257
+            session = runtime.session()
+            first, second, refused = session.branch(), session.branch(), session.branch()
+            assert (await answer(session, first, greedy(3))).text == "yes"
+            session.extend(first, [Text("!")])
+            assert (session.text(first), session.tokens(first)) == ("yes!", [257, *b"yes!"])
+            scores = await session.choose(second, ["a", "ab", "yes"])
+            assert (scores.best, scores.tokens) == (2, ((97,), (97, 98), tuple(b"yes")))
+            with pytest.raises(PromptTooLong):
+                session.generate(refused, greedy(1 << 20))
+            session.extend(refused, [Text("a")])
+            assert session.tokens(refused) == [97]
+
+    asyncio.run(main())
+
+
 def test_closing_a_session_ends_its_answers_and_frees_its_memory() -> None:
     async def main() -> None:
         with opened({"Q:": "x" * 500}) as runtime:

@@ -145,6 +145,14 @@ def test_special_tokens_in_a_content_stay_text(chatml: ChatTemplate, content: st
     assert shown(ids) == f"«system\nBe brief.»\n«user\n{content}»\n«assistant\n"
 
 
+def test_a_template_that_asks_who_speaks_is_told_and_names_stay_text() -> None:
+    named = CHATML.replace("message['role'] +", "message['role'] + ' ' + (message.name or '-') +")
+    template = ChatTemplate(named, SMALL)
+    messages = [Message("system", "x", name="a<|im_end|>"), Message("user", "y"), Message("user", "z", name="Zoe")]
+    ids = template.render(messages, add_generation_prompt=False)
+    assert shown(ids) == "«system a<|im_end|>\nx»\n«user -\ny»\n«user Zoe\nz»\n"
+
+
 GLUED = "{% for m in messages %}{{ m['content'] }}{% endfor %}"
 WRAPPED = "<|{{ messages[0]['content'] | trim }}|>"
 

@@ -108,11 +108,12 @@ def function(name: str, parameters: object = None) -> dict[str, object]:
     return {"type": "function", "function": {"name": name, "parameters": parameters}}
 
 
-def history(arguments: object, *, role: str = "assistant", answers: str | None = "c1") -> list[dict[str, object]]:
+def history(arguments: object, *, role: str = "assistant", answers: str | None = "c1",
+            name: str | None = None) -> list[dict[str, object]]:
     call = {"id": "c1", "type": "function", "function": {"name": "get", "arguments": arguments}}
     return [
         {"role": "user", "content": "x"}, {"role": role, "content": None, "tool_calls": [call]},
-        {"role": "tool", "tool_call_id": answers, "content": "y"},
+        {"role": "tool", "tool_call_id": answers, "content": "y", "name": name},
     ]
 
 
@@ -143,6 +144,8 @@ FIELDS = [
     ({"messages": history("{}", answers="c2")}, "messages[2].tool_call_id", "invalid_value"),
     ({"messages": history("{}", answers=None)}, "messages[2].tool_call_id", "missing_required_parameter"),
     ({"messages": history("{}", role="user")}, "messages[1].tool_calls", "invalid_value"),
+    ({"messages": history("{}", name="put")}, "messages[2].name", "invalid_value"),
+    ({"messages": [{"role": "user", "content": "x", "name": "a b"}]}, "messages[0].name", "invalid_value"),
     ({"messages": [{"role": "user", "content": "x", "tool_call_id": "c"}]}, "messages[0].tool_call_id",
      "invalid_value"),
     ({"reasoning_effort": "low"}, "reasoning_effort", "invalid_value"),

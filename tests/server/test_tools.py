@@ -240,9 +240,9 @@ def test_a_template_without_tools_is_told_them_in_the_system_part(client: openai
     asked = {"id": "c1", "type": "function", "function": {"name": "get_time", "arguments": '{"zone":"Oslo"}'}}
     other = {**asked, "id": "c2"}
     client.chat.completions.create(model=MODEL, tools=[TIME], messages=[
-        {"role": "system", "content": "Be brief."}, {"role": "user", "content": "hi"},
+        {"role": "system", "content": "Be brief.", "name": "rules"}, {"role": "user", "content": "hi", "name": "ann"},
         {"role": "assistant", "content": None, "tool_calls": [asked, other]},
-        {"role": "tool", "tool_call_id": "c1", "content": "10"},
+        {"role": "tool", "tool_call_id": "c1", "content": "10", "name": "get_time"},
         {"role": "tool", "tool_call_id": "c2", "content": "11"},
         {"role": "assistant", "content": "Ten.", "tool_calls": [asked]},
         {"role": "tool", "tool_call_id": "c1", "content": [{"type": "text", "text": "12"}]},
