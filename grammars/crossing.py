@@ -34,11 +34,11 @@ from .flat import (
 )
 from .gaps import GAP
 from .held_tokens import HeldTokens
-from .ir import NOTHING, Grammar, Unlike
-from .narrowed import Relaxed, narrowed, relaxed
+from .ir import NOTHING, Grammar, Members, Unlike
+from .narrowed import Relaxed, large_objects, narrowed, relaxed
 from .tables import BASE, FAR, FINAL, KIND, LOW, NEXT, RULE, START, Layout, Tables
 from .vocabulary import Vocabulary
-from .witness import Arc, Places, witness
+from .witness import Arc, Places, Witness, witness
 
 _Place = tuple[int, int, int]  # state, column, node
 _WAYS = 16  # copies of rules at one place of a text; where they become more, only the nearest are kept
@@ -54,16 +54,35 @@ class Crossed(NamedTuple):
 def crossed(grammar: Grammar, vocabulary: Vocabulary, max_states: int, max_entries: int) -> Crossed | None:
     """The grammar as copies of its rules that tokens may cross, and their tables. None when even so nothing closes.
     Raises ConstraintTooLarge past a budget, and past the limits of Layout."""
-    limits = vocabulary, max_states, max_entries
-    copies, found = _search(narrowed(grammar, {}), *limits)
-    if found is None:
-        loose = relaxed(grammar)
-        copies, found = _search(loose.grammar, *limits)
-        named = None if found is None else witness(grammar, _places(grammar, loose, copies, found))
-        if named is None:
+    large, floating = large_objects(grammar), dict[int, frozenset[int]]()
+    while True:  # each time with more keys that come anywhere, until no text is left or their sets are too many
+        limits = vocabulary, max_states, max_entries
+        copies, found = _search(narrowed(grammar, {}, floating), *limits)
+        text = None if found else _witness(grammar, relaxed(grammar, floating), *limits)
+        if text is not None:
+            copies, found = _search(narrowed(grammar, text.named, floating), *limits)
+        if found is not None:
+            return _bound(copies, found, *limits)
+        text = _witness(grammar, relaxed(grammar, floating, loose=True), *limits) if large else None
+        if text is None or not _more(floating, large, text):
             return None
-        copies, found = _search(narrowed(grammar, named), *limits)
-    return None if found is None else _bound(copies, found, *limits)
+
+
+def _more(floating: dict[int, frozenset[int]], large: dict[int, Members], text: Witness) -> bool:
+    """Lets the keys of a text come anywhere, or the first one that may have to and does not; whether there was any."""
+    found = {rule: text.chosen.get(rule, frozenset()) - floating.get(rule, frozenset()) for rule in large}
+    if not any(found.values()):
+        found = {rule: frozenset([j for j, must in enumerate(register.required) if (must or register.least > 0)
+                                  and j not in floating.get(rule, ())][:1]) for rule, register in large.items()}
+    for rule, keys in found.items():
+        floating[rule] = floating.get(rule, frozenset()) | keys
+    return any(found.values())
+
+
+def _witness(grammar: Grammar, loose: Relaxed, vocabulary: Vocabulary, max_states: int,
+             max_entries: int) -> Witness | None:
+    copies, found = _search(loose.grammar, vocabulary, max_states, max_entries)
+    return None if found is None else witness(grammar, _places(grammar, loose, copies, found))
 
 
 def _search(plain: Grammar, vocabulary: Vocabulary, max_states: int,

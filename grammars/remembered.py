@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import NamedTuple
 
+from .declared import Declared
 from .exits import check_places
 from .ir import (
     ANYWAY,
@@ -127,11 +128,11 @@ class Keys(_Remembering):
     """Keys of an object, and items of a list that are told apart by their texts. repeating: any number of keys that are
     not named may come, alike or not."""
 
-    def __init__(self, rule: Rule, register: Members | Order, edges: list[Edge], orders: Orders, *,
+    def __init__(self, rule: Rule, register: Members | Order, edges: list[Edge], orders: Orders, declared: Declared, *,
                  repeating: bool = False) -> None:
         super().__init__(rule, edges, orders)
         self.marks: dict[tuple[int, int], int] = {}
-        self._kept, self._repeating = register, repeating
+        self._kept, self._declared, self._repeating = register, declared, repeating
         self._longer: dict[Text | None, set[int]] = {}  # what may be read of named keys, by what was
         for key in orders.all:
             if not isinstance(key, Item):
@@ -139,28 +140,24 @@ class Keys(_Remembering):
                     self._longer.setdefault(key[:length], set()).add(symbol)
         self._listed = isinstance(register, Order) and (
             register.least is not None or any(action == NEXT_KEY for *_, action in edges))
-        self._keys = len(register.required)
-        self._needed = sum(1 << j for j, must in enumerate(register.required) if must)
-        self._least, self._most = 0, None if isinstance(register, Order) else register.most
-        if isinstance(register, Members):
-            self._least, self._needed = register.least, self._needed | register.demand << self._keys
 
     def _register(self) -> Order | None:
-        return Order(self._kept.required, False) if isinstance(self._kept, Order) and not self._listed else None
+        required = self._declared.required
+        return None if required is None or self._listed else Order(required, False)
 
     def _calls(self, here: int, memory: _Memory, call: Call) -> list[Call]:
         if memory.open not in (None, _LOST):
             return []
-        met = memory.written | (1 << self._keys) * (call.action == MEET)
+        met = memory.written | (call.action == MEET) << len(self._kept.required)
         kept = call.action if isinstance(self._kept, Order) else NOTHING
         return [Call(here, call.rule, self._place(call.target, memory._replace(written=met)), kept)]
 
     def _may_end(self, memory: _Memory) -> bool:
-        return isinstance(self._kept, Order) or (
-            memory.written & self._needed == self._needed and self._amount(memory) >= self._least)
+        lacks = self._declared.needed & ~memory.written
+        return lacks == 0 and self._amount(memory) >= self._declared.least
 
     def _amount(self, memory: _Memory) -> int:
-        return (memory.written & (1 << self._keys) - 1).bit_count() + memory.free
+        return (memory.written & self._declared.tracked).bit_count() + memory.free
 
     def _moves(self, here: int, memory: _Memory, low: int, high: int, target: int, action: int) -> list[Edge]:
         if action == NOTHING and memory.open is not None:
@@ -168,10 +165,8 @@ class Keys(_Remembering):
         after: _Memory | None = memory
         if action == CLOSE_KEY or (action == NEXT_KEY and memory.open is not None):
             after = self._closed(memory)
-        elif action >= KEY and not isinstance(self._kept, Order):
-            bit = 1 << action - KEY
-            barred = memory.written & bit or self._full(memory)
-            after = None if barred else memory._replace(written=memory.written | bit, open=None)
+        elif action >= KEY:
+            after = self._chosen(memory, 1 << action - KEY)
         if action in (OPEN_KEY, NEXT_KEY) and after is not None:
             another = isinstance(self._kept, Members) or self._repeating or not after.other
             another = another or bool(self._orders.after(after.named))
@@ -179,10 +174,15 @@ class Keys(_Remembering):
         if after is None:
             return []
         there = self._place(target, after)
-        if action in (OPEN_KEY, CLOSE_KEY, NEXT_KEY):
+        if action in (OPEN_KEY, CLOSE_KEY, NEXT_KEY) or action >= KEY:
             self.marks[here, there] = action
-        kept = isinstance(self._kept, Order) and not self._listed and action not in (CLOSE_KEY, NEXT_KEY)
-        return [(here, low, high, there, action if kept else NOTHING)]
+        return [(here, low, high, there, action if self._keeps(action) else NOTHING)]
+
+    def _keeps(self, action: int) -> bool:
+        """Whether an edge keeps its action."""
+        if action >= KEY:
+            return bool(self._declared.ordered >> action - KEY & 1)
+        return isinstance(self._kept, Order) and not self._listed and action == OPEN_KEY
 
     def _inside(self, here: int, memory: _Memory, low: int, high: int, target: int) -> list[Edge]:
         found, begin, lost = list[Edge](), low, memory._replace(open=_LOST)
@@ -199,14 +199,22 @@ class Keys(_Remembering):
             found.append((here, begin, high, self._place(target, lost), NOTHING))
         return found
 
+    def _chosen(self, memory: _Memory, key: int) -> _Memory | None:
+        """Behind a declared key, as a set; None where it may not come."""
+        declared, after = self._declared, memory._replace(open=None)
+        if declared.tracked & key:
+            barred = memory.written & key or self._full(memory)
+            return None if barred else after._replace(written=memory.written | key)
+        return after if declared.loose or declared.ordered & key else None
+
     def _full(self, memory: _Memory) -> bool:
-        return self._most is not None and self._amount(memory) >= self._most
+        return self._declared.most is not None and self._amount(memory) >= self._declared.most
 
     def _closed(self, memory: _Memory) -> _Memory | None:
         """Behind a free key; None where it may not come."""
         if self._full(memory):
             return None
-        more = min(memory.free + 1, max(self._least, self._most or 0)) if isinstance(self._kept, Members) else 0
+        more = min(memory.free + 1, max(self._declared.least, self._declared.most or 0))
         after = memory._replace(free=more, open=None)
         if memory.open is not None and memory.open in self._orders.all:
             comes = memory.open in self._orders.after(memory.named)

@@ -8,7 +8,7 @@ its end before those far back: what is still to come counts more than what was w
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Hashable, Mapping
 from decimal import Decimal
 from heapq import heappop, heappush
 from itertools import count
@@ -21,6 +21,7 @@ from .ir import (
     CHARACTER,
     CLOSE_KEY,
     COPY,
+    KEY,
     NEXT_KEY,
     NOTHING,
     OPEN_KEY,
@@ -50,6 +51,13 @@ class Arc(NamedTuple):
     called: int = -1
 
 
+class Witness(NamedTuple):
+    """named: free keys and items. chosen: by rule, numbers of declared keys."""
+
+    named: Named
+    chosen: Mapping[int, frozenset[int]]
+
+
 class Places(NamedTuple):
     """What is searched. arcs: from a place. cost: the fewest tokens from there to where its rule ends. rule: which it
     is in."""
@@ -61,7 +69,8 @@ class Places(NamedTuple):
 
 class _Frame(NamedTuple):
     """rest: tokens behind it, through all callers. action: of its call. start: bytes of the text before it. names: what
-    was written. values: of items. begun: where the open key begins, negative outside of one."""
+    was written. values: of items. begun: where the open key begins, negative outside of one. chosen: numbers of
+    declared keys."""
 
     up: _Frame | None
     behind: int
@@ -72,13 +81,14 @@ class _Frame(NamedTuple):
     names: Written = ()
     values: frozenset[Hashable] = frozenset()
     begun: int = -1
+    chosen: frozenset[int] = frozenset()
 
 
-_Ended = tuple["_Ended", int, Written] | None
+_Ended = tuple["_Ended", _Frame] | None
 
 
 class _Way(NamedTuple):
-    """So far. ended: the frames that were left, each with its rule and what was written there."""
+    """So far. ended: the frames that were left."""
 
     at: int
     frame: _Frame
@@ -87,7 +97,7 @@ class _Way(NamedTuple):
     ended: _Ended = None
 
 
-def witness(grammar: Grammar, places: Places) -> Named | None:
+def witness(grammar: Grammar, places: Places) -> Witness | None:
     """Keys and items of a text of the grammar, from place 0 on. None: there is no such text. Raises
     ConstraintTooLarge."""
     return _Search(grammar, places).run()
@@ -101,7 +111,7 @@ class _Search:
         self._heap: list[tuple[int, int, _Way, int]] = []
         self._turn = count(0, -1)  # of equals the last one comes first
 
-    def run(self) -> Named | None:
+    def run(self) -> Witness | None:
         self._push(_Way(0, _Frame(None, -1, 0, self._places.rule(0), NOTHING, 0), b"", 0), 0)
         for steps in count():
             if not self._heap:
@@ -141,6 +151,8 @@ class _Search:
             if key in frame.names:
                 return None
             frame = frame._replace(names=(*frame.names, key), begun=-1)
+        if action >= KEY:
+            return frame._replace(chosen=frame.chosen | {action - KEY}, begun=-1)
         return frame._replace(begun=len(text) + 1) if action in (OPEN_KEY, NEXT_KEY) else frame
 
     def _into(self, way: _Way, arc: Arc) -> _Way:
@@ -150,7 +162,7 @@ class _Search:
 
     def _out(self, way: _Way) -> _Way | None:
         frame, up = way.frame, way.frame.up
-        ended = (way.ended, frame.rule, frame.names) if frame.names else way.ended
+        ended = way.ended, frame
         if up is None:
             return _Way(-1, frame, way.text, way.tokens, ended)
         if isinstance(self._registers[up.rule], Unlike) and frame.action != ANYWAY:
@@ -178,9 +190,11 @@ class _Search:
         return (*_QUOTE, *inside, *_QUOTE) if quoted else tuple(inside)
 
 
-def _by_rule(ended: _Ended) -> Named:
-    found: dict[int, set[Written]] = {}
+def _by_rule(ended: _Ended) -> Witness:
+    named, chosen = dict[int, frozenset[Written]](), dict[int, frozenset[int]]()
     while ended is not None:
-        ended, rule, names = ended
-        found.setdefault(rule, set()).add(names)
-    return {rule: frozenset(sequences) for rule, sequences in found.items()}
+        ended, frame = ended
+        if frame.names:
+            named[frame.rule] = named.get(frame.rule, frozenset()) | {frame.names}
+        chosen[frame.rule] = chosen.get(frame.rule, frozenset()) | frame.chosen
+    return Witness(named, chosen)

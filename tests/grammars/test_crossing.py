@@ -102,6 +102,30 @@ def test_a_schema_is_kept_where_tokens_close_several_rules(
         bind(grammar, small_vocabulary([bytes([gone[0]]) + b"q"], letters))
 
 
+TEXT = {"type": "string"}
+MANY = _object(**{key: WHOLE if key != "c" else TEXT for key in "abcxyztruel"})
+# schemas of very many keys in any order, as above
+LARGE: list[tuple[dict[str, Any], bytes, list[bytes]]] = [
+    (MANY, b"}", [b'"}']),  # the string comes last
+    ({**MANY, "additionalProperties": {"type": "boolean"}, "minProperties": 13}, b"}", [b"e}"]),
+    ({**MANY, "additionalProperties": {"type": "boolean"}, "required": ["x"], "maxProperties": 2}, b"}", [b"e}"]),
+    ({**MANY, "required": ["b", "u"]}, b"}x", [b'b":7,"u"', b'"}']),
+    (_list({**MANY, "required": ["b", "u"]}, 2), b"}u", [b'"u":7,"b', b"5},", b"5}]"]),
+    ({**MANY, "required": ["a"], "additionalProperties": TEXT, "not": {"propertyNames": {"pattern": "^a"}}}, b"}",
+     [b'"}']),
+]
+
+
+@pytest.mark.parametrize("spelling", ["one", "any"])
+@pytest.mark.parametrize(("schema", "gone", "tokens"), LARGE)
+def test_of_very_many_keys_some_come_where_the_tokens_need_them(
+        schema: dict[str, Any], gone: bytes, tokens: list[bytes], spelling: Any) -> None:
+    grammar = compile_constraint(JsonSchema(json.dumps(schema), order="any", spelling=spelling))
+    letters = bytes(byte for byte in JSON if byte not in gone)
+    for seed in range(4):
+        _checked(grammar, small_vocabulary(tokens, letters), Random(seed))
+
+
 SCALARS = st.sampled_from([WHOLE, {"const": "a"}, {"enum": ["ab", "c", 12]}, {"type": "boolean"},
                            {"type": "string", "maxLength": 2}, {"type": "string", "pattern": "^[abc]+$"}])
 SCHEMAS = st.recursive(SCALARS, lambda inner: st.one_of(
@@ -155,6 +179,19 @@ def test_several_keys_and_items_that_are_cut_into_tokens_are_written_by_them(
         return
     note((schema, order))
     _checked(grammar, _cut(data, grammar, JSON, 30), data.draw(st.randoms(use_true_random=False)))
+
+
+@settings(max_examples=40, deadline=None)
+@given(st.lists(st.sampled_from([WHOLE, TEXT, {"const": "a"}, {"type": "boolean"}]), min_size=9, max_size=9),
+       st.sets(st.sampled_from("abcxyztru"), min_size=1, max_size=5), st.booleans(), st.data())
+def test_very_many_keys_that_are_cut_into_tokens_are_written_by_them(
+        values: list[Any], required: set[str], free: bool, data: st.DataObject) -> None:
+    properties = dict(zip("abcxyztru", values, strict=True))
+    schema = {"properties": properties, "required": sorted(required), "additionalProperties": free and WHOLE}
+    note(schema)
+    grammar = compile_constraint(JsonSchema(json.dumps({"type": "object", **schema}), order="any"))
+    with suppress(ConstraintTooLarge):  # of the sets of keys
+        _checked(grammar, _cut(data, grammar, JSON, 30), data.draw(st.randoms(use_true_random=False)))
 
 
 LARK = st.sampled_from([
