@@ -4,19 +4,24 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pytest
 import torch
 
+from espalier.kernels.registry import kernels
 from espalier.runtime.edits import Tally
 from espalier.runtime.errors import EngineFault, InvalidParameter
+from espalier.runtime.gguf import GGUFFile
 from espalier.runtime.messages import Generate, Sampling
+from espalier.runtime.models.load import read_model
 from espalier.runtime.paged_executor import PagedExecutor
 from espalier.runtime.plan import PageCopy, Pick, Plan, Row, Sampled
 from espalier.runtime.torch_executor import TorchExecutor
 from tests.runtime import tiny_llama
 from tests.runtime.harness import Bench
+from tests.runtime.test_alike import model_file
 from tests.runtime.tiny_llama import tiny_config
 
 DEVICE = "cuda" if torch.cuda.is_available() else "cpu"
@@ -196,3 +201,20 @@ def test_an_engine_a_step_ahead_counts_the_token_in_flight() -> None:
         bench.run()
         said.append([bench.tokens(index) for index in (1, 2)])
     assert said[0] == said[1]
+
+
+@pytest.mark.slow
+def test_weights_are_exchanged_in_place(tmp_path: Path) -> None:
+    """A step gives what an executor of the new weights gives, on the same tensors, which captured graphs read."""
+    config = tiny_config(device="cuda", dtype="bfloat16", pages=32)
+    ops, device = kernels("cuda", torch.bfloat16, "exact"), torch.device(DEVICE)
+    models = [read_model(GGUFFile.open(model_file(tmp_path, seed)), ops, torch.bfloat16, device) for seed in (1, 2)]
+    ours, other = (PagedExecutor(model, config) for model in models)
+    tokens, pick = [Row(tuple(token % 40 for token in TEXT[:9]), 0, (1, 2), (8,))], [Pick(0, temperature=0.0)]
+    before, wanted = step(ours, tokens, pick), step(other, tokens, pick)
+    place = models[0].blocks[0].qkv.dense.data_ptr()
+    exchange = ours.prepare(tmp_path / "2.gguf")
+    assert step(ours, tokens, pick) == before != wanted
+    exchange()
+    assert step(ours, tokens, pick) == wanted
+    assert models[0].blocks[0].qkv.dense.data_ptr() == place

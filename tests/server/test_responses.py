@@ -13,13 +13,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from pydantic import BaseModel
 
-from espalier.runtime.errors import InvalidParameter
+from espalier.runtime.errors import InvalidParameter, Overloaded
 from espalier.runtime.server.response_form import ResponsesRequest
 from espalier.runtime.server.response_input import conversation
 from espalier.runtime.server.responses import COMPLAINTS
 
 from ..fakes import ThinkingTemplate
-from .live import LiveServer
+from .fake_runtime import FakeRuntime, Script
+from .live import LiveServer, live
 from .scripted import scripted_server
 from .test_requests import JSON
 from .test_requests_tools import damaged
@@ -284,3 +285,12 @@ GOOD: dict[str, object] = {
 def test_any_json_is_a_request_or_a_typed_error(body: Any) -> None:
     with suppress(InvalidParameter):
         conversation(COMPLAINTS.read(ResponsesRequest, body))
+
+
+def test_a_failure_midway_is_raised_by_the_client() -> None:
+    with live(FakeRuntime({"midway": Script(("one", " two"), Overloaded("the queue is full"))})) as server:
+        with server.client() as client, pytest.raises(openai.APIError, match="the queue is full"):
+            list(client.responses.create(model="org/tiny", input="midway", stream=True))
+        with (server.client() as client, pytest.raises(openai.APIError, match="the queue is full"),
+              client.responses.stream(model="org/tiny", input="midway") as stream):
+            stream.until_done()
