@@ -97,12 +97,14 @@ def gen(
             "stop would cut a value that is one of choices or has a schema", where="stop",
             fix="Drop stop, or use a regex or a grammar.",
         )
-    least = _integer("min_tokens", min_tokens, 0)
+    most, least = _integer("max_tokens", max_tokens, 1), _integer("min_tokens", min_tokens, 0)
+    if least > most:
+        raise ProgramError(f"min_tokens is {least} and max_tokens {most}", where="min_tokens", fix="Lower it.")
     if least and kind.constraint is not None:
         raise ProgramError("min_tokens cannot stand beside what says where an answer ends", where="min_tokens",
                            fix="Drop it, or ask for a longer answer in the constraint.")
     spec = GenerateSpec(
-        max_tokens=_integer("max_tokens", max_tokens, 1),
+        max_tokens=most,
         temperature=_number("temperature", temperature, 0.0),
         top_k=_integer("top_k", top_k, 0),
         top_p=_number("top_p", top_p, 0.0, 1.0),
@@ -183,6 +185,9 @@ def _biases(biases: object) -> tuple[tuple[int, float], ...]:
         return ()
     if not isinstance(biases, Mapping):
         raise ProgramError("logit_bias must map token ids to numbers", where="logit_bias")
+    for token in biases:
+        if not isinstance(token, Integral):
+            raise ProgramError(f"token ids are integers, not {type(token).__name__}", where="logit_bias")
     return tuple((_integer("logit_bias", token, 0), _number("logit_bias", bias, -100.0, 100.0))
                  for token, bias in biases.items())
 

@@ -44,6 +44,8 @@ def only_node(expression: esp.Expression) -> ir.Node:
         ({"stop_token_ids": 7}, "stop_token_ids"),
         ({"stop_token_ids": "7"}, "stop_token_ids"),
         ({"min_tokens": -1}, "min_tokens"),
+        ({"min_tokens": 9, "max_tokens": 8}, "min_tokens"),
+        ({"logit_bias": {"5": 1}}, "logit_bias"),
         ({"min_tokens": 1, "choices": ["a"]}, "min_tokens"),
         ({"logit_bias": [3]}, "logit_bias"),
         ({"logit_bias": {"3": 1}}, "logit_bias"),

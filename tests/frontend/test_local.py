@@ -221,5 +221,5 @@ def test_tokens_that_end_an_answer_and_the_least_it_has(model: LocalModel) -> No
     assert program.run(stop_token_ids=[101], min_tokens=3, backend=model)["a"][:2] == "gr"
     with pytest.raises(InvalidParameter, match="9999"):
         program.run(stop_token_ids=[9999], backend=model)["a"]
-    with pytest.raises(InvalidParameter, match="min_tokens"):
-        program.run(min_tokens=9, backend=model)["a"]
+    with pytest.raises(esp.ProgramError, match="min_tokens"):
+        program.run(min_tokens=9, backend=model)
