@@ -13,7 +13,7 @@ _PUNCTUATION = frozenset("!\"#%&',-:;<=>@_`~ ") | _SYNTAX
 
 
 class Reader:
-    """pointer: the `pattern` of a schema that the text stands in, else "". fold: letters stand for both cases."""
+    """pointer: the `pattern` of a schema that the text stands in, else "". fold: letters stand for all their cases."""
 
     def __init__(self, pattern: str, pointer: str, fold: bool, start: int) -> None:
         self._text = pattern

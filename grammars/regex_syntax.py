@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Literal
 
 from . import charset
@@ -56,6 +56,8 @@ class _Group:
     options: list[Node]
     parts: list[Node]
     outside: tuple[bool, bool]  # what fold and dot_all were before it
+    names: set[str] = field(default_factory=set)  # of the groups in the part that is being read
+    before: set[str] = field(default_factory=set)  # and in the finished alternatives
 
     def close(self) -> Node:
         options = [*self.options, Sequence(tuple(self.parts))]
@@ -65,7 +67,7 @@ class _Group:
 
 def parse(pattern: str, limits: Limits, pointer: str = "", *, fold: bool = False, dot_all: bool = False) -> Node:
     """Raises InvalidConstraint or UnsupportedKeyword with the column; pointer: the `pattern` it stands in.
-    fold: letters stand for both cases. dot_all: a dot is any character."""
+    fold: letters stand for all their cases. dot_all: a dot is any character."""
     flags = _FLAGS.match(pattern)  # of the whole pattern, as Python writes them
     if flags:
         fold, dot_all = fold or "i" in flags[1], dot_all or "s" in flags[1]
@@ -98,6 +100,8 @@ class _Parser(Reader):
         if symbol == "|":
             group.options.append(Sequence(tuple(group.parts)))
             group.parts = []
+            group.before |= group.names
+            group.names = set()
             return
         node = self._close(start) if symbol == ")" else self._atom(symbol, start)
         self._groups[-1].parts.append(self._quantified(node))
@@ -143,6 +147,9 @@ class _Parser(Reader):
             name = self._text[self._at + len(named):end]
             if end < 0 or not name.replace("$", "_").isidentifier():
                 raise self._invalid("the name of a group is broken", start)
+            if any(name in group.names for group in self._groups):  # ECMA-262 2025 allows it in other alternatives
+                raise self._invalid(f"two groups have the name {name}", start)
+            self._groups[-1].names.add(name)
             self._at = end + 1
             return None
         if self._text.startswith("?P=", self._at):
@@ -165,6 +172,7 @@ class _Parser(Reader):
             raise self._invalid("')' closes nothing", start)
         group = self._groups.pop()
         self._fold, self._dot_all = group.outside
+        self._groups[-1].names |= group.names | group.before
         return group.close()
 
     # Quantifiers
