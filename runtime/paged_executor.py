@@ -20,7 +20,7 @@ from .executor import Exchange, Ticket
 from .messages import Sampling
 from .models.alike import load_alike, overwrite
 from .models.llama import Llama, allocate_cache
-from .paged_steps import PagedSteps, captured, error_of
+from .paged_steps import CAPTURED, WANTED, PagedSteps, error_of
 from .picking import faults, tokens_of
 from .plan import Pick, Plan, Row, Sampled
 
@@ -55,7 +55,7 @@ class PagedExecutor:
         with torch.inference_mode():
             error = error_of(model.device)
             self._cache = allocate_cache(model, config.pages + 1, config.page)
-            self._draws = DeviceDraws(self.vocabulary_size, max(config.max_rows, captured(config.max_rows)), error)
+            self._draws = DeviceDraws(self.vocabulary_size, max(config.max_rows, WANTED), error)
             self._steps = PagedSteps(
                 model, self._cache, self._draws.named, error, heads, rows=config.max_rows, tokens=config.step_tokens,
                 context=self.context, share_from=share_from)
@@ -125,7 +125,7 @@ class PagedExecutor:
 
     def _warm_up(self, config: EngineConfig, captures: bool) -> None:
         """Every kernel runs once, in each size of a step; then the small steps are captured."""
-        sizes = [1 << i for i in range(captured(config.max_rows).bit_length()) if 1 << i <= config.max_rows]
+        sizes = [size for size in CAPTURED if size <= min(config.max_rows, 256)]
         for count in sizes if self._model.device.type == "cuda" else sizes[:1]:
             self._try(Plan(0, tuple(Row((0,), 0, (0,), (0,)) for _ in range(count))), count)
         tally = Tally(Sampling(frequency_penalty=1.0, logit_bias=((0, 1.0),)), ())

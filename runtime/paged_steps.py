@@ -1,14 +1,15 @@
 """The steps of a model on a device: rows become a forest, a forest a plan there, small steps captured graphs.
 
-    tokens of a step     1   2   4  ...  64 (256 where so many rows run)  |  up to step_tokens
-    memory               a room each, padded                              |  one room, padded to a multiple of 64
-    launches             one graph                                        |  one by one
+    tokens of a step     1   2   4  ...  64  128  192  256  384  512  |  up to step_tokens
+    memory               a room each, padded                          |  one room, padded to a multiple of 64
+    launches             one graph                                    |  one by one
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 
 import numpy as np
 import torch
@@ -23,9 +24,11 @@ from .forest import LEAST, LEAST_WIDE, Forest, Worth, apart, forest, grown
 from .models.llama import Llama, forward
 from .plan import Row
 
-# Steps of up to so many tokens are captured, up to the second where so many rows run: with more, the device works
-# longer than the host launches.
-CAPTURED = (64, 256)
+# Steps of up to so many tokens are captured, whatever their rows are: one token each, forced text, a prompt. With more,
+# the device works longer than the host launches; between them, more tokens cost it little until some 200.
+CAPTURED = (1, 2, 4, 8, 16, 32, 64, 128, 192, 256, 384, 512)
+# Logits of a captured step, where fewer rows than that are computed at once.
+WANTED = 64
 # Larger steps are padded to a multiple of it, so that few variants of a kernel are compiled.
 STRIDE = 64
 # The least changes that are sent at once, padded, for the same reason.
@@ -40,6 +43,10 @@ class Captured:
     graph: torch.cuda.CUDAGraph
     logits: torch.Tensor
 
+    def serves(self, counts: Counts, wanted: int) -> bool:
+        return wanted <= len(self.logits) and all(
+            need <= there for need, there in zip(counts.whole, self.counts, strict=True))
+
 
 class PagedSteps:
     """Owns the block tables and the memory of steps. error: [1] int32 of `checked`, what a step could not do."""
@@ -50,7 +57,7 @@ class PagedSteps:
     ) -> None:
         """cache: its last page is for tokens that a step does not have. named: tokens of the draws before."""
         self._model, self._cache, self._named, self._error, self._heads = model, cache, named, error, heads
-        count = 2 * max(rows, captured(rows))
+        count = 2 * max(rows, WANTED)
         self._owners = BlockTables(count)
         self._tables = torch.full((count + 1, -(-context // cache.page)), cache.pages - 1, dtype=torch.int32,
                                   device=model.device)
@@ -63,8 +70,10 @@ class PagedSteps:
         self._side = torch.cuda.Stream(model.device, priority=-1) if on_gpu else None  # type: ignore[no-untyped-call]
         most = -(-max(tokens, rows) // STRIDE) * STRIDE
         self._large = self._room(rows + STRIDE, most)
-        self._small = {1 << i: self._room(1 << i, 1 << i)
-                       for i in range(captured(rows).bit_length()) if 1 << i <= most}
+        # A step that is padded has rows of padding, of a token each at least.
+        gap = max(b - a for a, b in pairwise(CAPTURED))
+        self._rows = rows
+        self._small = {size: self._room(min(size, rows + gap), size) for size in CAPTURED if size <= most}
         self._graphs: dict[int, list[Captured]] = {}
 
     def _room(self, rows: int, tokens: int) -> BatchRoom:
@@ -90,20 +99,20 @@ class PagedSteps:
         room.fill(cut_rows, segments, tokens=tokens, ids=[ids[at] for at in order], source=source, wanted=wanted)
         room.send()
         for made in self._graphs.get(tokens, ()):
-            if all(need <= there for need, there in zip(counts.whole, made.counts, strict=True)):
+            if made.serves(counts, len(wanted)):
                 made.graph.replay()
                 return made.logits
         return self._launched(room, tokens, counts.fine, len(wanted), any(at >= 0 for at in source))
 
     def _room_for(self, count: int) -> tuple[BatchRoom, int]:
         """And the number of tokens that a step of so many is padded to."""
-        size = 1 << (count - 1).bit_length()
-        room, tokens = self._small.get(size, self._large), -(-count // STRIDE) * STRIDE
-        if room is not self._large:
-            return room, size
-        if tokens > room.tokens:
-            raise KernelError(f"a step of {count} tokens, there is room for {room.tokens}")
-        return room, tokens
+        for size, room in self._small.items():
+            if count <= size:
+                return room, size
+        tokens = -(-count // STRIDE) * STRIDE
+        if tokens > self._large.tokens:
+            raise KernelError(f"a step of {count} tokens, there is room for {self._large.tokens}")
+        return self._large, tokens
 
     def _counted(self, found: Forest, tokens: int) -> tuple[list[items.Row], list[items.Segment], Counts]:
         cut = self._heads.cut
@@ -115,17 +124,19 @@ class PagedSteps:
         pool = torch.cuda.graph_pool_handle()
         for size, room in self._small.items():
             self._graphs[size] = []
+            wanted = min(size, max(self._rows, WANTED))
             for counts in self._bounds(size):
-                self._launched(room, size, counts, size, True)
+                self._launched(room, size, counts, wanted, True)
                 torch.cuda.synchronize()
                 graph = torch.cuda.CUDAGraph()
                 with torch.cuda.graph(graph, pool=pool):
-                    logits = self._launched(room, size, counts, size, True)
+                    logits = self._launched(room, size, counts, wanted, True)
                 self._graphs[size].append(Captured(counts, graph, logits))
 
-    def _bounds(self, rows: int) -> list[tuple[int, int]]:
+    def _bounds(self, tokens: int) -> list[tuple[int, int]]:
         """Of items: without wide ones, which cost time where they are launched for nothing, and with them."""
         cut = self._heads.cut
+        rows = min(tokens, self._rows + -(-tokens // cut.tokens(cut.groups > cut.narrow)))
         narrow = least_items(cut) + (26 + 2 * rows if cut.exact else 5 * rows)
         wide = -(-cut.most // cut.kv_heads) + rows
         return [(narrow, 0), (narrow, wide)] if cut.groups <= cut.narrow else [(0, wide)]
@@ -157,12 +168,6 @@ class PagedSteps:
         padded = np.full((-(-len(changes) // CHANGES) * CHANGES, 3), -1, np.int32)
         padded[: len(changes)] = changes
         self._model.kernels.change_table(self._tables, sent(padded, self._tables.device), error=self._error)
-
-
-def captured(rows: int) -> int:
-    """Tokens of the largest step that is captured, where up to so many rows are computed at once."""
-    least, most = CAPTURED
-    return min(max(1 << (rows - 1).bit_length(), least), most)
 
 
 def error_of(device: torch.device) -> torch.Tensor:
