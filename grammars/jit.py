@@ -91,19 +91,32 @@ def drop_stale_code(folder: Path) -> bool:
     return True
 
 
+def compiled_files(folder: Path) -> dict[str, frozenset[str]]:
+    """Each file of `folder` that compiles something, and those of them that it imports, directly or not."""
+    imports = {path.stem: set(_IMPORT.findall(path.read_text())) for path in sorted(folder.glob("*.py"))}
+    names = {name for name in imports if "jit" in imports[name]}
+    return {name: frozenset((_needed(name, imports) - {name}) & names) for name in sorted(names)}
+
+
 def _digests(folder: Path) -> dict[str, str]:
     """For each file that compiles something, a digest of it and of all that it imports from here."""
     sources = {path.stem: path.read_bytes() for path in sorted(folder.glob("*.py"))}
     imports = {name: set(_IMPORT.findall(source.decode())) for name, source in sources.items()}
     digests = {}
     for name in (name for name in sources if "jit" in imports[name]):
-        needed, todo = {name}, [name]
-        while todo:
-            found = (imports[todo.pop()] & sources.keys()) - needed
-            needed |= found
-            todo += found
+        needed = _needed(name, imports)
         digests[name] = hashlib.sha256(b"".join(sources[other] for other in sorted(needed))).hexdigest()
     return digests
+
+
+def _needed(name: str, imports: dict[str, set[str]]) -> set[str]:
+    """A file and all that it imports from its folder, directly or not."""
+    needed, todo = {name}, [name]
+    while todo:
+        found = (imports[todo.pop()] & imports.keys()) - needed
+        needed |= found
+        todo += found
+    return needed
 
 
 drop_stale_code(Path(__file__).parent)

@@ -78,14 +78,22 @@ def models_path(name: str) -> None:
 
 
 @app.command()
-def prepare() -> None:
+def prepare(
+    processes: Annotated[int, typer.Option(min=0, help="Processes that compile; 0: one for each core, at most 4.")] = 0,
+) -> None:
     """Compile the grammar engine for this machine now, not at its first use; seconds where that was done before."""
+    from os import sched_getaffinity
     from time import perf_counter
 
     begun = perf_counter()
-    from .grammars import compiled
+    from .grammars.ahead import compile_ahead
+    from .grammars.errors import EspalierError
 
-    typer.echo(f"{compiled.__package__}: ready after {perf_counter() - begun:.1f} s")
+    try:
+        compile_ahead(processes or min(len(sched_getaffinity(0)), 4))
+    except EspalierError as error:
+        fail(error)
+    typer.echo(f"espalier.grammars: ready after {perf_counter() - begun:.1f} s")
 
 
 @app.command()

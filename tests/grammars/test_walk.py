@@ -13,7 +13,6 @@ from espalier.grammars.compile import compile_constraint
 from espalier.grammars.constraint import JsonSchema
 from espalier.grammars.errors import InvalidConstraint
 from espalier.grammars.ir import COUNT, KEY, OPEN_KEY, Call, Counter, Grammar, Order
-from espalier.grammars.jit import drop_stale_code
 
 from .drawn import edge, json_grammar, rule, small_vocabulary
 from .engine import allowed, bind
@@ -97,24 +96,3 @@ def test_masks_of_a_real_vocabulary_equal_tests_of_its_tokens(smollm2):
 def test_a_malformed_grammar_is_refused(broken):
     with pytest.raises(InvalidConstraint):
         bind(Grammar((broken,), 0), small_vocabulary([]))
-
-
-def test_compiled_code_is_dropped_when_a_file_changed_that_it_was_made_from(tmp_path):
-    sources = {"jit": "", "tables": "FAR = 1\n", "arena": "from .jit import inner\n",
-               "walk": "from .arena import (\n    undo,\n)\nfrom .jit import entry\nfrom .tables import FAR\n"}
-    for name, text in sources.items():
-        (tmp_path / f"{name}.py").write_text(text)
-    assert drop_stale_code(tmp_path)
-    walk, arena = (tmp_path / "__pycache__" / f"{name}-1.py311.nbi" for name in ("walk.step", "arena.undo"))
-    for code in (walk, arena):
-        code.write_text("code")
-    assert not drop_stale_code(tmp_path)
-    assert walk.exists()
-    assert arena.exists()
-    (tmp_path / "tables.py").write_text("FAR = 2\n")
-    assert drop_stale_code(tmp_path)
-    assert arena.exists()
-    assert not walk.exists()
-    (tmp_path / "jit.py").write_text("changed = True\n")
-    assert drop_stale_code(tmp_path)
-    assert not arena.exists()
