@@ -86,16 +86,19 @@ class Driver:
         yield OpenLease(self.ids, self.ids, None)
         yield Generate(self.ids, self.ids, text(CONTEXT, self.ids, self.vocabulary), BUDGET, SAMPLED, constraint)
 
-    def decode(self, constraints: Sequence[int | None]) -> Speed:
-        """STEPS steps after all rows have spoken. The rows end with their engine."""
+    def decode(self, constraints: Sequence[int | None]) -> tuple[Speed, Speed]:
+        """The first STEPS steps after all rows have spoken, and the next, when more masks have been met. The rows end
+        with their engine."""
         for command in itertools.chain.from_iterable(map(self.ask, constraints)):
             self.engine.send(command)
         self.engine.receive()
         silent = set(range(self.ids - len(constraints) + 1, self.ids + 1))
         while silent:
             silent -= {event.request for event in self._step()}
-        before, began = self.engine.counters, time.perf_counter()
-        host = before.host_s
+        return self._steps(), self._steps()
+
+    def _steps(self) -> Speed:
+        host, began = self.engine.counters.host_s, time.perf_counter()
         tokens = sum(len(event.tokens) for _ in range(STEPS) for event in self._step())
         return Speed(tokens, time.perf_counter() - began, self.engine.counters.host_s - host)
 
@@ -121,17 +124,16 @@ def main() -> None:
         works: dict[str, list[int | None]] = {"free": [None] * batch, "one schema": [0] * batch}
         if batch > 1:
             works["64 schemas"] = [row % 64 for row in range(batch)]
-        free = None
+        free: tuple[float | None, ...] = (None, None)
         for name, constraints in works.items():
             driver = Driver(PagedExecutor(model, config), config, arguments.tokenizer, 64)
-            speed = driver.decode(constraints)
-            value = speed.tokens / speed.seconds
-            row = Measure(f"decode batch {batch}, sampled, {name}", "tok/s", value, peer="without a constraint",
-                          peer_value=free)
-            free = free or value
-            rows.append(row)
-            print(row.line(), flush=True)
-            print(speed.line(batch), flush=True)
+            speeds = driver.decode(constraints)
+            values = tuple(speed.tokens / speed.seconds for speed in speeds)
+            for when, speed, value, peer in zip(("first", "next"), speeds, values, free, strict=True):
+                rows.append(Measure(f"batch {batch}, {name}, the {when} {STEPS} steps", "tok/s", value,
+                                    peer=None if peer is None else "without a constraint", peer_value=peer))
+                print(f"{rows[-1].line()}\n{speed.line(batch)}", flush=True)
+            free = values if free[0] is None else free
             del driver
     save("engine_gpu_constrained", rows, torch.cuda.get_device_name(), arguments.commit)
 

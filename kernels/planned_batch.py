@@ -116,7 +116,7 @@ def padded(
     """A step of `tokens` tokens: those that there are not belong to rows without keys of block table `slot`, each of
     them so short that it goes to the narrow bin."""
     each = cut.tokens(cut.groups > cut.narrow)
-    rows, segments, at = [*rows], [*segments], rows[-1].q_end
+    rows, segments, at = [*rows], [*segments], rows[-1].q_end if rows else 0
     while at < tokens:
         segments.append(Segment(0, 0, len(rows), len(rows) + 1, -1, slot))
         rows.append(Row(slot, at, min(each, tokens - at), 0, 0, 0, len(segments) - 1))

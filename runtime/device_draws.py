@@ -47,9 +47,7 @@ class DeviceMasks:
             used = used[self._there[used] != self._versions[used]]
             self._there[used] = self._versions[used]
         if len(used):
-            fresh = sent(self.host[used], self._device)
-            for index, row in enumerate(used.tolist()):
-                self.table[row].copy_(fresh[index])
+            self.table.index_copy_(0, sent(used, self._device), sent(self.host[used], self._device))
 
 
 @dataclass(frozen=True, slots=True)

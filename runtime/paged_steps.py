@@ -1,8 +1,8 @@
 """The steps of a model on a device: rows become a forest, a forest a plan there, small steps captured graphs.
 
-    tokens of a step     1   2   4  ...  64  128  192  256  384  512  |  up to step_tokens
-    memory               a room each, padded                          |  one room, padded to a multiple of 64
-    launches             one graph                                    |  one by one
+    tokens of a step     1   2   4  ...  64  128  192  256  384  512  768  1024  |  up to step_tokens
+    memory               a room each, padded                                     |  one room, padded to a multiple of 64
+    launches             one graph                                               |  one by one
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from .plan import Row
 
 # Steps of up to so many tokens are captured, whatever their rows are: one token each, forced text, a prompt. With more,
 # the device works longer than the host launches; between them, more tokens cost it little until some 200.
-CAPTURED = (1, 2, 4, 8, 16, 32, 64, 128, 192, 256, 384, 512)
+CAPTURED = (1, 2, 4, 8, 16, 32, 64, 128, 192, 256, 384, 512, 768, 1024)
 # Logits of a captured step, where fewer rows than that are computed at once.
 WANTED = 64
 # Larger steps are padded to a multiple of it, so that few variants of a kernel are compiled.
@@ -125,6 +125,9 @@ class PagedSteps:
         for size, room in self._small.items():
             self._graphs[size] = []
             wanted = min(size, max(self._rows, WANTED))
+            rows, segments, _ = self._counted(Forest((), (), ()), size)
+            room.fill(rows, segments, tokens=size, ids=(), source=(), wanted=())
+            room.send()
             for counts in self._bounds(size):
                 self._launched(room, size, counts, wanted, True)
                 torch.cuda.synchronize()
