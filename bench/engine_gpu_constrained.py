@@ -87,14 +87,16 @@ class Driver:
         yield Generate(self.ids, self.ids, text(CONTEXT, self.ids, self.vocabulary), BUDGET, SAMPLED, constraint)
 
     def decode(self, constraints: Sequence[int | None]) -> tuple[Speed, Speed]:
-        """The first STEPS steps after all rows have spoken, and the next, when more masks have been met. The rows end
-        with their engine."""
+        """The first STEPS steps after all prompts are computed, and the next, when more masks have been met. The rows
+        end with their engine."""
         for command in itertools.chain.from_iterable(map(self.ask, constraints)):
             self.engine.send(command)
         self.engine.receive()
-        silent = set(range(self.ids - len(constraints) + 1, self.ids + 1))
-        while silent:
-            silent -= {event.request for event in self._step()}
+        # Text that is forced from the start is told before the prompt is computed, so a row speaks twice.
+        told = dict.fromkeys(range(self.ids - len(constraints) + 1, self.ids + 1), 0)
+        while min(told.values()) < 2:
+            for event in self._step():
+                told[event.request] += 1
         return self._steps(), self._steps()
 
     def _steps(self) -> Speed:
