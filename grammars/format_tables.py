@@ -1,6 +1,7 @@
 """The automata of the formats as a file: some of them take a second to make.
 
-`python -m scripts.format_tables` writes it from the expressions in formats.py, and a test holds them together.
+`python -m scripts.format_tables` writes it from the expressions in formats.py and from Unicode's data, and tests hold
+them together.
 
 A msgpack map from a format to zlib of msgpack [finals, rows]; a row is flat: low, high, target, low, ...
 """
@@ -15,12 +16,16 @@ import msgspec
 
 from .dfa import Dfa
 
-PATH = Path(__file__).parent / "data" / "formats.msgpack"
+_FOLDER = Path(__file__).parent / "data"
+PATH, NAMES_PATH = _FOLDER / "formats.msgpack", _FOLDER / "idn.msgpack"
+# Formats made of Unicode's data by scripts/idn_hosts.py; they have a file of their own, as they are large.
+NAMES = ("idn-email", "idn-hostname")
 _Table = tuple[list[int], list[list[int]]]
 
 
 def table_of(name: str) -> Dfa:
-    packed = msgspec.msgpack.decode(PATH.read_bytes(), type=dict[str, bytes])[name]
+    path = NAMES_PATH if name in NAMES else PATH
+    packed = msgspec.msgpack.decode(path.read_bytes(), type=dict[str, bytes])[name]
     finals, rows = msgspec.msgpack.decode(zlib.decompress(packed), type=_Table)
     return Dfa(tuple([tuple(zip(row[0::3], row[1::3], row[2::3], strict=True)) for row in rows]), frozenset(finals))
 

@@ -2,21 +2,18 @@
 
 Years are 0001 to 9999. A leap second is written at 23:59:60 UTC only, with an offset of whole quarters of an hour (all
 that are in use; any minute would need a thousand times the states). Hostnames are ASCII
-(RFC 1123), mail addresses follow RFC 5321 (idn-email: RFC 6531, with ASCII domains), URIs RFC 3986, IRIs RFC 3987,
-templates RFC 6570 without the operators that it reserves.
+(RFC 1123), mail addresses follow RFC 5321 (idn-email: RFC 6531), URIs RFC 3986, IRIs RFC 3987, templates RFC 6570
+without the operators that it reserves. International host names (RFC 5890) come from Unicode's data.
 """
 
 from __future__ import annotations
 
 from . import charset
 from .dfa import Dfa, bounded, complement
-from .format_tables import table_of
+from .format_tables import NAMES, table_of
 from .limits import Meter
 from .pattern_format import NOTE, may_be_regexes, regex_of_regexes
 from .regex import compile_regex
-
-# Standard formats that are not enforced here, and so refused by name.
-REFUSED = frozenset({"idn-hostname"})
 
 _YEAR = r"(?:[1-9]\d{3}|0[1-9]\d{2}|00[1-9]\d|000[1-9])"
 _BY_FOUR = r"(?:0[48]|[2468][048]|[13579][26])"
@@ -62,12 +59,12 @@ _HOST_SHORT = rf"{_LABEL}(?:\.{_LABEL})*"
 _HOST_AT_MOST = rf"{_LDH}(?:\.{_LDH})*"
 _ATOM = "[A-Za-z0-9!#$%&'*+/=?^_`{|}~-]+"
 _QUOTED = r"(?:[ !#-\[\]-~]|\\[ -~])*"
-_ADDRESS = rf"\[{_IPV4}\]|\[IPv6:{_IPV6}\]"
+ADDRESS = rf"\[{_IPV4}\]|\[IPv6:{_IPV6}\]"
 _LOCAL = rf'(?:{_ATOM}(?:\.{_ATOM})*|"{_QUOTED}")'
 _BEYOND = r"\u0080-\ud7ff\ue000-\u{10ffff}"
 _IDN_ATOM = f"[{_BEYOND}{_ATOM[1:]}"
 _IDN_QUOTED = rf"(?:[ !#-\[\]-~{_BEYOND}]|\\[ -~])*"
-_IDN_LOCAL = rf'(?:{_IDN_ATOM}(?:\.{_IDN_ATOM})*|"{_IDN_QUOTED}")'
+IDN_LOCAL = rf'(?:{_IDN_ATOM}(?:\.{_IDN_ATOM})*|"{_IDN_QUOTED}")'
 _IDN_CHARACTER = f"[a-zA-Z0-9.{_BEYOND}-]"
 _PCT = "%[0-9A-Fa-f]{2}"
 _UNRESERVED = "A-Za-z0-9._~-"
@@ -111,13 +108,12 @@ _PATTERNS = {
     "ipv4": _IPV4,
     "ipv6": _IPV6,
     "hostname": _HOST_SHORT,
-    "email": rf"{_LOCAL}@(?:{_HOST_SHORT}|{_ADDRESS})",
+    "email": rf"{_LOCAL}@(?:{_HOST_SHORT}|{ADDRESS})",
     "uri": _URI,
     "uri-reference": _URI_REFERENCE,
     "iri": _IRI,
     "iri-reference": _IRI_REFERENCE,
     "uri-template": _TEMPLATE,
-    "idn-email": rf"{_IDN_LOCAL}@(?:{_HOST_SHORT}|{_ADDRESS})",
     "regex": regex_of_regexes(),
     "json-pointer": _POINTER,
     "relative-json-pointer": f"(?:0|[1-9]\\d*)(?:#|{_POINTER})",
@@ -125,22 +121,24 @@ _PATTERNS = {
 # Of formats whose texts are not all written: every text that may be one, and few others. What is none of these is none.
 _AT_MOST = {
     "hostname": _HOST_AT_MOST,
-    "email": rf"{_LOCAL}@(?:{_HOST_AT_MOST}|{_ADDRESS})",
-    "idn-email": rf"{_IDN_LOCAL}@(?:{_IDN_CHARACTER}+|{_ADDRESS})",
+    "email": rf"{_LOCAL}@(?:{_HOST_AT_MOST}|{ADDRESS})",
+    "idn-email": rf"{IDN_LOCAL}@(?:{_IDN_CHARACTER}+|{ADDRESS})",
     "idn-hostname": f"{_IDN_CHARACTER}+",
     "regex": may_be_regexes(),
 }
 # The longest text of a format, where its automaton leaves it to the length of the string: 253 lengths of every label
-# would be 27,000 states, and a register counts them.
-LONGEST = {"hostname": 253}
+# would be 27,000 states, and a register counts them. 55 characters are 253 octets at most, whatever their labels.
+LONGEST = {"hostname": 253, "idn-hostname": 55}
+_OCTETS = 253
 # What a caller should know of a format.
-NOTES = {"regex": NOTE}
+_IDN = "international labels have at most 14 characters there, or 40 with at most 3 Latin letters beyond ASCII"
+NOTES = {"regex": NOTE, "idn-hostname": f"{_IDN}, and names 55", "idn-email": _IDN}
 
-STANDARD = frozenset(_PATTERNS) | REFUSED
+STANDARD = frozenset(_PATTERNS) | frozenset(NAMES)
 
 
 def format_dfa(name: str, meter: Meter) -> Dfa:
-    """The texts of a format that is enforced (in STANDARD and not in REFUSED), but for their LONGEST length."""
+    """The texts of a standard format, but for their LONGEST length."""
     return _table(name, meter)
 
 
@@ -148,7 +146,7 @@ def outside_format(name: str, meter: Meter) -> Dfa:
     """Texts that are not of the format: all of them, or, where not all texts of the format are written, most."""
     dfa = _table(f"{name} at most" if name in _AT_MOST else name, meter)
     if name in LONGEST:
-        dfa = bounded(dfa, 0, LONGEST[name], meter)
+        dfa = bounded(dfa, 0, _OCTETS, meter)
     return complement(dfa, charset.ALL)
 
 
@@ -167,5 +165,4 @@ def compile_table(name: str, meter: Meter) -> Dfa:
 
 
 _EXPRESSIONS = _PATTERNS | {f"{name} at most": pattern for name, pattern in _AT_MOST.items()}
-ENFORCED = tuple(_PATTERNS)
 TABLES = tuple(_EXPRESSIONS)

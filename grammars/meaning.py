@@ -8,7 +8,7 @@ from . import charset
 from .dfa import NOTHING, Dfa, bounded, combine, complement, intersect, literals
 from .document import Document, Link, pointer_of
 from .expand import Expander, Looping
-from .formats import LONGEST, NOTES, REFUSED, STANDARD, format_dfa, outside_format
+from .formats import LONGEST, NOTES, STANDARD, format_dfa, outside_format
 from .implied import Implied
 from .json_text import JsonValue, identity
 from .keywords import ASSERTIONS, refuse
@@ -119,9 +119,6 @@ class Meaning:
         for located in shape.formats:
             if self._ignores(located):
                 continue
-            if located.text in REFUSED:
-                raise refuse("format", located.pointer,
-                             f"{located.text!r} is not enforced; formats can be taken as annotations")
             if located.text in NOTES:
                 self.note(f"format {located.text!r} at {located.pointer}: {NOTES[located.text]}")
             found.append(format_dfa(located.text, self.meter))
@@ -132,8 +129,6 @@ class Meaning:
         """The texts that break a format; none do where it constrains nothing."""
         if self._ignores(located):
             return NOTHING
-        if located.text in REFUSED:
-            raise refuse("format", located.pointer, f"{located.text!r} cannot be negated (not, oneOf, if)")
         key = f"format {located.text}"
         if key not in self._excluded:
             self._excluded[key] = outside_format(located.text, self.meter)

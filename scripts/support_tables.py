@@ -38,9 +38,7 @@ def ignored() -> str:
 
 
 def format_names() -> str:
-    told = (("Enforced", formats.STANDARD - formats.REFUSED), ("Refused", formats.REFUSED))
-    return "\n\n".join(textwrap.fill(f"{word}: {_quoted(sorted(names))}.", 120, break_on_hyphens=False)
-                       for word, names in told)
+    return textwrap.fill(f"Enforced: {_quoted(sorted(formats.STANDARD))}.", 120, break_on_hyphens=False)
 
 
 def _verdicts(name: str) -> list[str]:

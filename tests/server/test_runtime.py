@@ -144,7 +144,7 @@ def test_an_object_of_any_kind(client: openai.OpenAI) -> None:
     [
         ({"type": "int"}, ".type"),
         ({"type": "string", "pattern": "^(?<=a)b\\1(?R)$"}, ".pattern"),
-        ({"type": "object", "properties": {"a": {"format": "idn-hostname"}}}, ".properties.a.format"),
+        ({"type": "object", "properties": {"a": {"$ref": "other.json"}}}, ".properties.a.$ref"),
         ({"$ref": "#/nowhere"}, ".$ref"),
     ],
 )
