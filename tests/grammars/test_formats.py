@@ -20,7 +20,8 @@ from espalier.grammars.format_tables import table_of
 from espalier.grammars.formats import LONGEST, STANDARD, TABLES, compile_table, format_dfa, outside_format
 from espalier.grammars.limits import Limits, Meter
 from espalier.grammars.regex_syntax import parse
-from scripts.idn_hosts import VERSION, idn_hosts, idn_mail
+from scripts.idn_characters import VERSION
+from scripts.idn_hosts import idn_hosts, idn_mail
 
 from .naive import Naive
 
