@@ -131,19 +131,22 @@ def _idle(context, at, byte, answer, decoded):  # type: ignore[no-untyped-def]
     return (byte == 0x75 or byte == 0x2F) and _escaped(context, answer)
 
 
-@shared(_i8(CONTEXT_TYPE, _i8, _i8, _i8))
-def find_way(context, at, top, limit):  # type: ignore[no-untyped-def]
-    """U of threads[at], the last in its buffer, by the first way to what `_found` asks for: at each place over the
-    bytes that bring the end nearer first, then over the others; FAR when none was found, -1 in trouble. Leaves what it
-    interned, and in arena.TEXT the answer at the way's end. Ways by which U exceeds `limit` are passed: another item
-    may be shorter, or leave less of the list to write."""
+@inner(types.void(CONTEXT_TYPE, _i8, _i8))
+def begin_way(context, at, top):  # type: ignore[no-untyped-def]
+    """Lays the trail of a search from threads[at], the last in its buffer."""
+    trail, floor = trail_of(context), top if top > 0 else _i8(threads_of(context)[at, NODE])
+    trail[0, END], trail[0, ANSWER], trail[0, NEXT], trail[0, NEAR] = (
+        at + 1, counts_of(context)[TEXT], 0, bytes_in_item(context, at, floor))
+
+
+@shared(_i8(CONTEXT_TYPE, _i8, _i8, _i8, _i8))
+def next_way(context, at, top, limit, depth):  # type: ignore[no-untyped-def]
+    """As find_way, where a search goes on from a place of its trail; U | that place << 32."""
     counts, threads, trail, single = counts_of(context), threads_of(context), trail_of(context), single_of(context)
-    last, depth, spent = trail.shape[0], 0, 0
+    last, spent = trail.shape[0], 0
     node, register = _i8(threads[at, NODE]), _i8(threads[at, REG])
     state = _i8(nodes_of(context)[top, RETURN] if top > 0 else threads[at, STATE])
     decoded, floor = _i8(rules_of(context)[states_of(context)[state, RULE], DECODED]), top if top > 0 else node
-    trail[0, END], trail[0, ANSWER], trail[0, NEXT], trail[0, NEAR] = (
-        at + 1, counts[TEXT], 0, bytes_in_item(context, at, floor))
     below = costs_of(context)[floor]
     while depth >= 0 and spent < _MOST:
         at_byte = trail[depth, NEXT]
@@ -169,20 +172,31 @@ def find_way(context, at, top, limit):  # type: ignore[no-untyped-def]
             continue
         spent += 1
         heed(context, high, end, byte)
+        depth += 1
+        trail[depth, END], trail[depth, ANSWER], trail[depth, NEXT], trail[depth, NEAR] = end, counts[TEXT], 0, near
         for k in range(high, end):
             if _found(context, _i8(k), top, node, register):
                 comma = _comma_price(context, _i8(threads[k, STATE])) if top == 0 else _i8(0)
-                total = depth + 1 + comma + costs_of(context)[threads[k, NODE]] + remaining(
+                total = depth + comma + costs_of(context)[threads[k, NODE]] + remaining(
                     context, _i8(threads[k, STATE]), _i8(threads[k, REG]), _i8(threads[k, OPEN]), _i8(1))
-                for d in range(depth + 1):  # who follows the way is told of these
+                for d in range(depth):  # who follows the way is told of these
                     total = max(total, d + trail[d, NEAR] + below)
                 if total <= limit:
-                    return _i8(total)
+                    return _i8(total | depth << 32)
         if counts[FULL] == 1:
             return _i8(-1)
-        depth += 1
-        trail[depth, END], trail[depth, ANSWER], trail[depth, NEXT], trail[depth, NEAR] = end, counts[TEXT], 0, near
     return _i8(_FAR)
+
+
+@inner(_i8(CONTEXT_TYPE, _i8, _i8, _i8))
+def find_way(context, at, top, limit):  # type: ignore[no-untyped-def]
+    """U of threads[at], the last in its buffer, by the first way to what `_found` asks for: at each place over the
+    bytes that bring the end nearer first, then over the others; FAR when none was found, -1 in trouble. Leaves what it
+    interned, and in arena.TEXT the answer at the way's end. Ways by which U exceeds `limit` are passed: another item
+    may be shorter, or leave less of the list to write."""
+    begin_way(context, at, top)
+    found = next_way(context, at, top, limit, _i8(0))
+    return _i8(found if found < 0 else found & 0xFFFFFFFF)
 
 
 @inner(_i8(CONTEXT_TYPE, _i8, _i8, _i8))

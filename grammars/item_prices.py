@@ -1,29 +1,30 @@
 """What an item of a list costs at most when it must be unlike those before: law 4 at compile time, as item_costs.py has
-it for texts. The search itself (another.py) spells as many values as the list must have."""
+it for texts. The search itself (another.py) spells values of at most so many bytes, more of them until they are as many
+as the list must have."""
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 import numpy as np
 from numba import types
 
-from .another import ANY, find_way
-from .arena import FEW, FULL, SETS, TEXT, WITHIN, intern_node, intern_pair, say
-from .context import CONTEXT_TYPE, counts_of, states_of, threads_of
+from .another import begin_way, next_way
+from .arena import FEW, FULL, RETURN, SETS, TEXT, WITHIN, intern_node, intern_pair, say
+from .context import CONTEXT_TYPE, costs_of, counts_of, nodes_of, states_of, threads_of, trail_of
 from .errors import ConstraintTooLarge
 from .flat import CALL_TARGET, CALLED, OWNER, UNLIKE
 from .ir import Unlike
 from .item_text import value_of
 from .jit import entry, inner
 from .space import Space
-from .tables import BASE, FAR, RULE, START, Layout, Tables
+from .tables import BASE, FAR, RULE, START, Layout, Tables, contains
 from .vocabulary import Vocabulary
 
-# Items that a list must have: each takes a search.
+# Items that a list must have: each is compared with those found before.
 _MOST = 1_000
 _NODES, _THREADS = 1 << 20, 256
-_HALVES = 8  # searches for a shorter item
 _i8 = types.int64
 _FAR = FAR
 
@@ -52,8 +53,7 @@ def _price(tables: Tables, layout: Layout, vocabulary: Vocabulary, rule: int, re
         if cheapest >= FAR:
             continue
         mark, after, many = space.arena.mark(), layout.offsets[rule] + back, few.get(callee, least)
-        found = space.retried(mark, lambda space=space, start=start, after=after, many=many: int(  # type: ignore[misc]
-            dearest(space.address, start, after, many)))
+        found = space.retried(mark, partial(dearest, space.address, start, after, many, cheapest))
         if found >= FAR:
             raise ConstraintTooLarge(f"{many} items that differ by value were not found", keyword="uniqueItems",
                                      where=where, fix="Use a smaller minItems.")
@@ -61,62 +61,53 @@ def _price(tables: Tables, layout: Layout, vocabulary: Vocabulary, rule: int, re
     return worst
 
 
-@inner(_i8(CONTEXT_TYPE, _i8, _i8, _i8))
-def _within(context, start, node, limit):  # type: ignore[no-untyped-def]
-    """What another.find_way says of an item over a node; arena.TEXT is the answer there."""
-    counts, threads = counts_of(context), threads_of(context)
-    before = _i8(counts[TEXT])
+@inner(_i8(CONTEXT_TYPE, _i8, _i8, _i8, _i8))
+def _different(context, start, node, many, limit):  # type: ignore[no-untyped-def]
+    """How many different items over a node a search finds within a limit, `many` at most; -1 in trouble."""
+    threads, after = threads_of(context), _i8(nodes_of(context)[node, RETURN])
+    first, register, place, count = _i8(-1 - states_of(context)[after, RULE]), _i8(0), _i8(0), _i8(0)
+    counts_of(context)[TEXT] = say(context, _i8(1), _i8(0x5B))
     threads[0, 0], threads[0, 1], threads[0, 2], threads[0, 3], threads[0, 4] = start, 0, node, 0, 0
-    found = find_way(context, _i8(0), node, limit)
-    if found >= _FAR:
-        counts[TEXT] = before
-    return found
-
-
-@inner(_i8(CONTEXT_TYPE, _i8, _i8, _i8))
-def _shorter(context, start, node, least):  # type: ignore[no-untyped-def]
-    """The shortest way that searches find, by halves; one has more than `least` bytes. As _within else."""
-    counts = counts_of(context)
-    before = _i8(counts[TEXT])
-    found, tries = _within(context, start, node, _i8(ANY)), 0
-    after = _i8(counts[TEXT])
-    while 0 <= least < found < _FAR and counts[FULL] == 0 and tries < _HALVES:
-        limit, tries = (least + found) // 2, tries + 1
-        counts[TEXT] = before
-        nearer = _within(context, start, node, _i8(limit))
-        if nearer < 0:
+    begin_way(context, _i8(0), node)
+    while count < many:
+        found = next_way(context, _i8(0), node, limit, place)
+        if found == _FAR:
+            break
+        value = value_of(context) if found >= 0 else _i8(0)
+        if value == 0:
             return _i8(-1)
-        if nearer <= limit:
-            found, after = nearer, _i8(counts[TEXT])
+        place = found >> 32
+        if not contains(context, register, value):
+            register, count = intern_pair(context, SETS, register if register > 0 else first, value), count + 1
+            if register == 0:
+                return _i8(-1)
+    counts_of(context)[TEXT] = 0
+    return count
+
+
+@entry(_i8(CONTEXT_TYPE, _i8, _i8, _i8, _i8))
+def dearest(context, start, after, many, least):  # type: ignore[no-untyped-def]
+    """Bytes of the longest of the `many` shortest different items that a search finds; FAR when there are not so many,
+    -1 in trouble. start: of the item's rule; after: where the list goes on; least: bytes of the shortest item."""
+    node = intern_node(context, _i8(0), after, _i8(0), _i8(0), _i8(0), _i8(FEW | WITHIN))
+    below, last = costs_of(context)[node], _i8(trail_of(context).shape[0])
+    low, high, more = least, least, _i8(1)
+    while True:
+        count = _different(context, start, node, many, high + below)
+        if count < 0 or counts_of(context)[FULL] == 1:
+            return _i8(-1)
+        if count >= many:
+            break
+        if high >= last:
+            return _i8(_FAR)
+        low, high, more = high + 1, min(last, high + more), 2 * more
+    while low < high:
+        middle = (low + high) // 2
+        count = _different(context, start, node, many, middle + below)
+        if count < 0 or counts_of(context)[FULL] == 1:
+            return _i8(-1)
+        if count >= many:
+            high = middle
         else:
-            least = limit + 1
-    counts[TEXT] = after
-    return found
-
-
-@entry(_i8(CONTEXT_TYPE, _i8, _i8, _i8))
-def dearest(context, start, after, many):  # type: ignore[no-untyped-def]
-    """Bytes of the longest of the first `many` different items that a search finds, each no longer than the longest
-    before where there is such a one; FAR when there are not so many, -1 in trouble. start: of the item's rule; after:
-    where the list goes on."""
-    counts = counts_of(context)
-    register, longest = _i8(0), _i8(0)
-    for _ in range(many):
-        text = counts[TEXT] = say(context, _i8(1), _i8(0x5B))
-        node = intern_node(context, _i8(0), after, register, _i8(0), _i8(2 if register > 0 else 0), _i8(FEW | WITHIN))
-        found = _within(context, start, node, longest)
-        if found >= _FAR:
-            counts[TEXT] = text
-            found = _shorter(context, start, node, longest + 1)
-        if found < 0 or counts[FULL] == 1:
-            return _i8(-1)
-        if found >= _FAR:
-            return found
-        value = value_of(context)
-        first = _i8(-1 - states_of(context)[after, RULE])
-        register = intern_pair(context, SETS, register if register > 0 else first, value)
-        if counts[FULL] == 1:
-            return _i8(-1)
-        longest = max(longest, found)
-    counts[TEXT] = 0
-    return longest
+            low = middle + 1
+    return high
