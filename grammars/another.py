@@ -16,7 +16,7 @@ from numba import types
 
 from .alike import among_alike
 from .alike_costs import bytes_in_item, dearer
-from .arena import FEW, FULL, KEYS, NODES, PARENT, REGISTER, RETURN, SETS, SPELLED, STATUS, TEXT, USED, undo
+from .arena import DEPTH, FEW, FULL, KEYS, NODES, PARENT, REGISTER, RETURN, SETS, SPELLED, STATUS, TEXT, USED, undo
 from .closing import remaining
 from .context import (
     CONTEXT_TYPE,
@@ -131,6 +131,15 @@ def _idle(context, at, byte, answer, decoded):  # type: ignore[no-untyped-def]
     return (byte == 0x75 or byte == 0x2F) and _escaped(context, answer)
 
 
+@inner(types.boolean(CONTEXT_TYPE, _i8, _i8))
+def _inside(context, at, top):  # type: ignore[no-untyped-def]
+    """Whether threads[at] is in the item over `top`, or at its end."""
+    nodes, node = nodes_of(context), _i8(threads_of(context)[at, NODE])
+    while nodes[node, DEPTH] > nodes[top, DEPTH]:
+        node = _i8(nodes[node, PARENT])
+    return node == top
+
+
 @inner(types.void(CONTEXT_TYPE, _i8, _i8))
 def begin_way(context, at, top):  # type: ignore[no-untyped-def]
     """Lays the trail of a search from threads[at], the last in its buffer."""
@@ -165,7 +174,8 @@ def next_way(context, at, top, limit, depth):  # type: ignore[no-untyped-def]
             continue
         near = _i8(_FAR)
         for k in range(high, end):
-            near = min(near, bytes_in_item(context, _i8(k), floor))
+            if top == 0 or _inside(context, _i8(k), top):
+                near = min(near, bytes_in_item(context, _i8(k), floor))
         if (near < trail[depth, NEAR]) != (at_byte < 256) or near >= _FAR or depth + 1 >= last:
             continue
         if depth + 1 + near + below > limit:

@@ -25,6 +25,7 @@ from .vocabulary import Vocabulary
 # Items that a list must have: each is compared with those found before.
 _MOST = 1_000
 _NODES, _THREADS = 1 << 20, 256
+_AGAIN = 2_000  # texts in a row of items found before, as of keys in another order
 _i8 = types.int64
 _FAR = FAR
 
@@ -65,19 +66,20 @@ def _price(tables: Tables, layout: Layout, vocabulary: Vocabulary, rule: int, re
 def _different(context, start, node, many, limit):  # type: ignore[no-untyped-def]
     """How many different items over a node a search finds within a limit, `many` at most; -1 in trouble."""
     threads, after = threads_of(context), _i8(nodes_of(context)[node, RETURN])
-    first, register, place, count = _i8(-1 - states_of(context)[after, RULE]), _i8(0), _i8(0), _i8(0)
+    first, register, place, count, again = _i8(-1 - states_of(context)[after, RULE]), _i8(0), _i8(0), _i8(0), 0
     counts_of(context)[TEXT] = say(context, _i8(1), _i8(0x5B))
     threads[0, 0], threads[0, 1], threads[0, 2], threads[0, 3], threads[0, 4] = start, 0, node, 0, 0
     begin_way(context, _i8(0), node)
-    while count < many:
+    while count < many and again < _AGAIN:
         found = next_way(context, _i8(0), node, limit, place)
         if found == _FAR:
             break
         value = value_of(context) if found >= 0 else _i8(0)
         if value == 0:
             return _i8(-1)
-        place = found >> 32
+        place, again = found >> 32, again + 1
         if not contains(context, register, value):
+            again = 0
             register, count = intern_pair(context, SETS, register if register > 0 else first, value), count + 1
             if register == 0:
                 return _i8(-1)

@@ -133,7 +133,8 @@ def test_near_the_end_of_a_budget_a_mask_allows_exactly_what_can_still_close(
 
 
 @pytest.mark.parametrize(("items", "least", "tokens"), [
-    ({}, 2, 5), ({}, 5, 11), ({"oneOf": [{"type": "string", "format": "uuid"}, {}]}, 2, 5), (OPEN, 3, 18)])
+    ({}, 2, 5), ({}, 5, 11), ({}, 999, 3995), ({"oneOf": [{"type": "string", "format": "uuid"}, {}]}, 2, 5),
+    (OPEN, 3, 18), ({"type": "array", "items": {"enum": ["abxab"]}}, 3, 40)])
 def test_different_items_cost_what_the_shortest_of_so_many_do(items: Any, least: int, tokens: int) -> None:
     """Not what a search meets first, such as numbers of many digits."""
     constraint = JsonSchema(json.dumps({**UNIQUE, "items": items, "minItems": least}))
