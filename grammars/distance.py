@@ -285,7 +285,7 @@ def compile_tables(grammar: Grammar, layout: Layout, single: Any, wide: Sequence
         tables = build_tables(layout, single)
         context.put(TABLES, tables)
     held = np.zeros(256, np.uint8)
-    if wide and UNLIKE not in layout.flat.present:  # another of unlike items is searched over single bytes
+    if wide:
         held[[*set(b"".join(wide))]] = 1
     cost, arrays, order, solving = _fill(context, tables, grammar, layout, single, held, unlike)
     if cost >= FAR:
@@ -299,7 +299,7 @@ def compile_tables(grammar: Grammar, layout: Layout, single: Any, wide: Sequence
     if moves is not None:
         solve_exactly(context, tables, layout, grammar.start, moves)
     elif has_gaps(tables):
-        bridge(tables, layout, single, wide)
+        bridge(tables, layout, single, wide, order)
     if wide and tables.distance[layout.bases[grammar.start]] >= GAP:
         raise _cause(grammar, layout, single)
     finish(context, tables, layout)

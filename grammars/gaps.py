@@ -47,15 +47,16 @@ def has_gaps(tables: Tables) -> bool:
     return bool(((tables.distance >= GAP) & (tables.distance < FAR)).any())
 
 
-def bridge(tables: Tables, layout: Layout, single: Any, wide: Sequence[bytes]) -> None:
+def bridge(tables: Tables, layout: Layout, single: Any, wide: Sequence[bytes], rules: Any) -> None:
     """Makes distances of at least GAP those of the fewest tokens that were found, in place. single: uint8 [256], bytes
-    that are tokens. wide: tokens that hold other bytes too."""
-    _Bridge(tables, layout, single, wide).run()
+    that are tokens. wide: tokens that hold other bytes too. rules: those whose distances may count tokens: others are
+    of unlike items, of which another is searched over single bytes."""
+    _Bridge(tables, layout, single, wide, rules).run()
 
 
 class _Bridge:
-    def __init__(self, tables: Tables, layout: Layout, single: Any, wide: Sequence[bytes]) -> None:
-        self._tables = tables
+    def __init__(self, tables: Tables, layout: Layout, single: Any, wide: Sequence[bytes], rules: Any) -> None:
+        self._tables, self._rules = tables, frozenset(rules.tolist())
         self._single = np.concatenate([[0], np.cumsum(single)])
         self._wide = wide
         self._left = _STEPS
@@ -92,16 +93,18 @@ class _Bridge:
         for state, (base, end) in enumerate(pairwise([*bases, len(tables.distance)])):
             rule = tables.rules[tables.states[state, RULE]]
             here = tables.states[state, KIND]
-            if here == MEMBERS or self._several(state) or kind not in (None, here):
+            if here == MEMBERS or self._by_bytes_only(state) or kind not in (None, here):
                 continue
             columns = rule[LOW] + 1 if here == DISTINCT else end - base
             distances = tables.distance[base: base + columns]
             found += [(state, int(column)) for column in np.flatnonzero((distances >= least) & (distances < FAR))]
         return found[::-1]
 
-    def _several(self, state: int) -> bool:
-        """Whether more than one free key, or item, may be behind a state: after the first only single bytes make
-        another (new_keys.py)."""
+    def _by_bytes_only(self, state: int) -> bool:
+        """Whether only single bytes count behind a state: more than one free key, or item, may be, and after the first
+        only they make another (new_keys.py, another.py)."""
+        if int(self._tables.states[state, RULE]) not in self._rules:
+            return True
         kind, rule = self._tables.states[state, KIND], self._tables.rules[self._tables.states[state, RULE]]
         return bool(rule[HAS_FREE] if kind == MEMBERS else kind == DISTINCT and (rule[LISTED] or rule[LEAST] > 1))
 
@@ -170,7 +173,7 @@ class _Bridge:
         for _, callee, target, action in self._rows(self._calls, state):
             after = self._after(state, column, action, target)
             if (after >= 0 and len(frames) < _FRAMES and self._distance(target, after) < FAR
-                    and not self._several(callee)):
+                    and not self._by_bytes_only(callee)):
                 found.append((callee, 0, (*frames, (target, after))))
         if frames and self._tables.states[state, FINAL] and self._distance(state, column) == 0:
             found.append((*frames[-1], frames[:-1]))

@@ -24,7 +24,7 @@ from espalier.grammars.vocabulary import Vocabulary
 from .drawn import grammars, small_vocabulary
 from .engine import allowed, bind
 from .naive import Naive
-from .samplers import WAYS, answer
+from .samplers import WAYS, answer, check_masks
 
 JSON = b'{}[]":,.-abcxyz0123456789truefalsn'
 
@@ -100,6 +100,15 @@ def test_a_schema_is_kept_where_tokens_close_several_rules(
         _checked(grammar, small_vocabulary(tokens, letters), Random(seed))
     with pytest.raises(MissingByte):
         bind(grammar, small_vocabulary([bytes([gone[0]]) + b"q"], letters))
+
+
+def test_masks_of_items_compared_by_value_hold_tokens_with_bytes_that_are_none() -> None:
+    schema = {"anyOf": [{"const": 1}, _list(_object(a=WHOLE, b=WHOLE), uniqueItems=True)]}
+    grammar = compile_constraint(JsonSchema(json.dumps(schema)))
+    vocabulary = small_vocabulary([b'{"a":1,"b', b'0,"b":2}', b'{"a'], bytes(byte for byte in JSON if byte != ord(",")))
+    for seed in range(8):
+        check_masks(bind(grammar, vocabulary), Random(seed), 12)
+        _checked(grammar, vocabulary, Random(seed))
 
 
 TEXT = {"type": "string"}
