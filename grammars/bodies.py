@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 from collections import OrderedDict
 from collections.abc import Callable, Sequence
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -16,8 +16,10 @@ from .body_places import join
 from .body_rows import survey
 from .body_steps import alphabet_of, byte_groups, gathered
 from .body_tails import Quotes, tails_of
+from .body_union import united
 from .body_walk import ALONE, AT, FROM, LIGHT, RETURNING, broad, looping, nodes_by_class, scout, spell, weigh
 from .context import BODY, SEARCH, TRIE, Context
+from .scanning import scan_of
 from .tables import CALLS, CALLS_END, COUNTER, DISTINCT, FINAL, KIND, Tables
 from .trie import PLAIN_BYTES, Trie
 from .walk import STATE
@@ -43,7 +45,8 @@ class BodyRows(NamedTuple):
     rows: uint32 [n, words]; full: [words] all groups. tails: the ways to leave, their columns as in composing.py,
     states local too; ids: their tokens, and the counts each took before; tries: of what follows the place of leaving.
     exits: the ways to leave, local too, before so much of the vocabulary that it is walked there.
-    context: of all of it.
+    context: of all of it. whole: whether the groups hold their tokens; else only `full` does, and a group is a place
+    where some may end.
     """
 
     groups: Any
@@ -55,6 +58,7 @@ class BodyRows(NamedTuple):
     tries: tuple[Trie, ...]
     exits: Any
     context: Context
+    whole: bool
 
     @property
     def size(self) -> int:
@@ -99,6 +103,7 @@ class BodyStore:
         tokens_in_order, ends, before = in_order(trie)
         self.nodes, characters, letters = gathered(context.address, trie, before, self.groups, self.longest)
         self.listing = Listing(tokens_in_order, characters[ends], letters[ends], before, words, dense, tokens)
+        self.scanned = scan_of(context.address, trie, before, self.longest).context()
         self.room = _Room(self.longest, words, self.listing)
         self.quotes = Quotes(context.address, trie, before, self.room.stack)
 
@@ -112,6 +117,8 @@ class BodyStore:
 
     def put(self, code: bytes, made: BodyRows | None) -> None:
         with self._lock:
+            old = self._rows.pop(code, None)
+            self._used -= len(code) + old.size if old else 0
             self._rows[code] = made
             self._used += len(code) + (made.size if made else 0)
             while self._used > self._budget and len(self._rows) > 1:
@@ -163,28 +170,32 @@ class Bodies:
         total = sum(int(weigh(self._context, self._nodes, s)) for s in states | under - self._sparse if s >= 0)
         return total >= self._store.worth
 
-    def of(self, state: int, frames: Callable[[], tuple[int, ...]], exact: bool) -> Body | None:
+    def of(self, state: int, frames: Callable[[], tuple[int, ...]], exact: bool, *, whole: bool) -> Body | None:
         """The body of a state; None when a plain walk is as good, or only a walk heeds what `exact` asks for.
 
         frames: the states in the frames to which it may return: those below, up to one that may not itself return.
+        whole: it will be asked what its tokens cost; else all are allowed.
         """
         if exact and self._tables.states[state, KIND] >= DISTINCT:
             return None
-        known = self._known
-        if state not in known:
-            known[state] = self._find(state)
+        body = self._remembered(state, whole, partial(self._find, state))
         if state not in self._returning:
-            return known[state]
+            return body
         below = frames()
-        if (state, below) not in known:
-            known[state, below] = self._find_over(state, below)
-        return known[state, below]
+        return self._remembered((state, below), whole, partial(self._find_over, state, below))
+
+    def _remembered(self, key: int | tuple[int, tuple[int, ...]], whole: bool,
+                    find: Callable[[bool], Body | None]) -> Body | None:
+        known = self._known
+        if key not in known or (whole and _lacks_groups(known[key])):
+            known[key] = find(whole)
+        return known[key]
 
     def looks_below(self, state: int) -> bool:
         """Whether the body of a state, once found, depends on the frames below."""
         return state in self._returning
 
-    def _find(self, state: int) -> Body | None:
+    def _find(self, state: int, whole: bool) -> Body | None:
         store = self._store
         with store.room.lock:
             hub = scout(self._context, store.room.context.address, self._nodes, store.worth, _LIKELY, state)
@@ -194,13 +205,13 @@ class Bodies:
                 self._returning.add(state)
                 return None
             if hub not in (ALONE, state):
-                beside = self._beside(state, hub)
+                beside = self._beside(state, hub, whole)
                 if beside is not None:
                     return beside
             if hub == ALONE and self._may_return_behind(state):
                 self._returning.add(state)
                 return None
-            found = self._body(state)
+            found = self._body(state, whole)
             if state in self._sparse and broad(self._context, state, 1, store.worth // _SPARSE, store.room.stack):
                 self._sparse.discard(state)  # what it leads to may return
                 self._returning.add(state)
@@ -214,7 +225,7 @@ class Bodies:
         targets[acts] = tables.edges[-2 - targets[acts], 1]
         return bool(self._nodes[reads & (tables.states[targets, FINAL] == 1)].sum() >= self._store.worth)
 
-    def _find_over(self, state: int, frames: tuple[int, ...]) -> Body | None:
+    def _find_over(self, state: int, frames: tuple[int, ...], whole: bool) -> Body | None:
         """The body of a state whose frame may return to these, or is the first."""
         states, after = self._tables.states, np.zeros(256, np.uint8)
         if len(frames) > DEEPEST:
@@ -224,15 +235,15 @@ class Bodies:
                 return None
             after |= (self._tables.go[below] != -1)[self._tables.classes]
         with self._store.room.lock:
-            return self._shared(state, after)
+            return self._shared(state, after, whole)
 
-    def _body(self, start: int) -> Body | None:
-        """The whole body of a state."""
-        if start not in self._direct:
-            self._direct[start] = self._shared(start, _NOTHING)
+    def _body(self, start: int, whole: bool) -> Body | None:
+        """The body of a state by itself."""
+        if start not in self._direct or (whole and _lacks_groups(self._direct[start])):
+            self._direct[start] = self._shared(start, _NOTHING, whole)
         return self._direct[start]
 
-    def _shared(self, start: int, after: Any) -> Body | None:
+    def _shared(self, start: int, after: Any, whole: bool) -> Body | None:
         store, returning = self._store, min(after.size, 1)
         loops = looping(self._context, self._nodes, start, returning)
         if loops < 0:
@@ -249,8 +260,8 @@ class Bodies:
                 return None
             key = code[:length].tobytes() + after.tobytes()
             known, made = self._store.get(key)
-            if not known:
-                made = self._make(after, numbers)
+            if not known or (whole and made is not None and not made.whole):
+                made = self._make(after, numbers, whole)
                 self._store.put(key, made)
         finally:
             self._local[numbers] = 0
@@ -260,9 +271,9 @@ class Bodies:
         exits[:, FROM] = numbers[exits[:, FROM]]
         return Body(made, numbers, *_NO_DIFFERENCE, exits)
 
-    def _make(self, after: Any, numbers: Any) -> BodyRows | None:
+    def _make(self, after: Any, numbers: Any, whole: bool) -> BodyRows | None:
         store, room = self._store, self._store.room
-        counts = self._tables.states[numbers[0], KIND] == COUNTER
+        counts = bool(self._tables.states[numbers[0], KIND] == COUNTER)
         width = store.longest + 2 if counts else 1
         steps = room.steps[: len(self._alphabet) * len(numbers)].reshape(len(numbers), -1)
         loops, line = room.loops[: len(numbers)], room.line[: len(numbers)]
@@ -275,26 +286,37 @@ class Bodies:
         if store.trie.size[exits[:, AT]].sum() > len(store.trie.byte):
             return None
         tails, ids, tries = tails_of(self._context, exits, store.trie, store.listing.before, room.stack, store.quotes)
-        groups, tokens, rows = grouped(store.listing, room.scratch, room.ranges[: room.sizes[0]], loops, width,
-                                       store.groups, (int(room.sizes[3]), int(room.sizes[4])))
-        full = np.zeros(store.words, np.uint32)
-        join(rows, tokens, store.trie.twin, full)
-        arrays = (groups, tokens, rows, full, tails, ids)
+        arrays = (*self._inside(room.ranges[: room.sizes[0]], loops, width, whole or counts), tails, ids)
         context = Context(BODY.end + len(tries) * TRIE.end)
         context.put(BODY, arrays)
         for k, trie in enumerate(tries):
             context.put(TRIE, trie, BODY.end + k * TRIE.end)
-        return BodyRows(*arrays, tries, direct, context)
+        return BodyRows(*arrays, tries, direct, context, whole or counts)
 
-    def _beside(self, state: int, hub: int) -> Body | None:
+    def _inside(self, found: Any, loops: Any, width: int, whole: bool) -> tuple[Any, Any, Any, Any]:
+        """(groups, tokens, rows, full) of a body, as BodyRows has them, of what a survey found."""
+        store, scratch, crossing = self._store, self._store.room.scratch, self._store.room.sizes[3:].tolist()
+        if not whole:
+            groups, full = united(store.listing, scratch, found, loops, store.groups, crossing)
+            return groups, np.zeros(0, np.int32), np.zeros((0, store.words), np.uint32), full
+        groups, tokens, rows = grouped(store.listing, scratch, found, loops, width, store.groups, crossing)
+        full = np.zeros(store.words, np.uint32)
+        join(rows, tokens, store.trie.twin, full)
+        return groups, tokens, rows, full
+
+    def _beside(self, state: int, hub: int, whole: bool) -> Body | None:
         """The body of a state by its difference from that of a hub; None when they differ too much, or it has none."""
         room = self._store.room
         total = int(explore(self._context, room.context.address, self._store.nodes, state, hub))
         if total < 0:
             return None  # then the hub's body, which takes a hundred times as long, is not wanted either
-        base = self._body(hub)
+        base = self._body(hub, whole)
         if base is None or not settle(room.context.address, base.exits):
             return None
         found, _, left, _, _ = room.found_sizes.tolist()
         return Body(base.rows, base.numbers, room.tokens[:total].copy(), room.found[:found].copy(),
                     room.apart[:left].copy())
+
+
+def _lacks_groups(body: Body | None) -> bool:
+    return body is not None and not body.rows.whole

@@ -84,7 +84,7 @@ def grouped(listing: Listing, scratch: Scratch, found: Any, loops: Any, width: i
     groups_of: of bytes. crossing: the groups of characters that cross, among so many first ones."""
     places, line, ways, total = scratch.places, scratch.line, scratch.ways, len(listing.tokens)
     crossed = mark_crossing(found, listing.characters, listing.letters, listing.text, listing.starts,
-                            groups_of, *crossing, scratch.crosses, scratch.others)
+                            groups_of, *crossing, scratch.lines, scratch.crosses, scratch.others)
     most = int(2 * choose_line(found, loops, ways, width, line, listing.dense, scratch.lines, crossed, total) > total)
     crosses = (scratch.lines, scratch.crosses, scratch.others, 2 * crossed > total)
     used = scratch.used[: count_tokens(found, places, width, listing.characters, loops, ways, line, most,

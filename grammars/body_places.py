@@ -21,7 +21,7 @@ _AFRESH = -2
 
 
 @inner(_i8(_i88, _i44, _i8, _i8))
-def _follow(loops, ways, width, place):  # type: ignore[no-untyped-def]
+def follow(loops, ways, width, place):  # type: ignore[no-untyped-def]
     """The state of a place, whose row of `ways` is filled: the places that so many characters lead to from its first
     place along NEXT, -1 for none. _AFRESH: not filled yet."""
     state = place // width
@@ -39,12 +39,12 @@ def _follow(loops, ways, width, place):  # type: ignore[no-untyped-def]
 @inner(_i8(_i88, _i44, _i8, _i8, _i8))
 def _further(loops, ways, width, place, more):  # type: ignore[no-untyped-def]
     """The place that so many characters lead to along NEXT, -1 for none."""
-    state = _follow(loops, ways, width, place)
+    state = follow(loops, ways, width, place)
     return _i8(ways[state, more] + place - state * width if ways[state, more] >= 0 else -1)
 
 
 @inner(types.boolean(_u1, _i8, _i8, _u1, _i8, _i8))
-def _crosses_among(text, begin, end, groups, cross, limit):  # type: ignore[no-untyped-def]
+def crosses_among(text, begin, end, groups, cross, limit):  # type: ignore[no-untyped-def]
     """Whether one of the first `limit` characters of text[begin:end] crosses."""
     for k in range(begin, end):
         limit -= begins(_i8(text[k]))
@@ -55,13 +55,15 @@ def _crosses_among(text, begin, end, groups, cross, limit):  # type: ignore[no-u
     return False
 
 
-@entry(_i8(_i44, _i4, _i8s, _u1, _i8s, _u1, _i8, _i8, _u1, _i4))
-def mark_crossing(found, characters, letters, text, starts, groups, cross, limit, crosses, others):  # type: ignore[no-untyped-def]
+@entry(_i8(_i44, _i4, _i8s, _u1, _i8s, _u1, _i8, _i8, _i44, _u1, _i4))
+def mark_crossing(  # type: ignore[no-untyped-def]
+        found, characters, letters, text, starts, groups, cross, limit, lines, crosses, others):
     """Tells by 1 in `crosses` which of the tokens that may cross do, and in `others`, up to a number that is none of a
     token, which do not; returns how many do.
 
     letters: by token in the order of the trie, the groups of its ASCII characters; text, starts: of the tokens, so too.
-    groups: of bytes. cross: those that cross, where they are among the first `limit` characters."""
+    groups: of bytes. cross: those that cross, where they are among the first `limit` characters. lines: as a survey
+    told; of what ends nowhere it does not matter."""
     total, count = 0, 0
     for f in range(found.shape[0] if cross != 0 else 0):
         begin, end = found[f, FIRST], found[f, LAST]
@@ -70,8 +72,8 @@ def mark_crossing(found, characters, letters, text, starts, groups, cross, limit
         for k in range(begin, end):
             crosses[k] = letters[k] & cross != 0
         for k in range(begin, end):
-            if characters[k] > limit and crosses[k] == 1:
-                crosses[k] = _crosses_among(text, starts[k], starts[k + 1], groups, cross, limit)
+            if characters[k] > limit and crosses[k] == 1 and max(lines[0, characters[k]], lines[1, characters[k]]) >= 0:
+                crosses[k] = crosses_among(text, starts[k], starts[k + 1], groups, cross, limit)
         for k in range(begin, end):
             others[count] = k
             count += 1 - crosses[k]
@@ -178,7 +180,7 @@ def count_tokens(  # type: ignore[no-untyped-def]
                     places[line[characters[rare[r]]]] += 1
                 r += 1
         else:
-            state = _follow(loops, ways, width, place)
+            state = follow(loops, ways, width, place)
             counts = place - state * width
             for k in range(begin, end):
                 to = _i8(ways[state, characters[k] - behind])
@@ -306,7 +308,7 @@ def distribute(  # type: ignore[no-untyped-def]
             continue
         state, counts = _i8(0), _i8(0)
         if behind >= 0:
-            state = _follow(loops, ways, width, place)
+            state = follow(loops, ways, width, place)
             counts = place - state * width
         for k in range(begin, end):
             if behind >= 0:

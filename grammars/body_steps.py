@@ -111,7 +111,7 @@ def barred(byte):  # type: ignore[no-untyped-def]
 
 
 @inner(types.boolean(_u1, _i8))
-def _is_white(path, d):  # type: ignore[no-untyped-def]
+def is_white(path, d):  # type: ignore[no-untyped-def]
     """Whether the bytes before path[d] end in white space above ASCII."""
     for k in range(_WHITE.shape[0]):
         length = 2 if _WHITE[k, 2, 0] == 0 else 3
@@ -136,7 +136,7 @@ def gather_nodes(context, groups, before, waiting, path, nodes, characters, lett
         letter = _i8(0) if byte[i] >= 0x80 else _i8(1) << groups[byte[i]]
         waiting[depth[i], 1] = waiting[depth[i] - 1, 1] | letter if depth[i] > 1 else letter
         characters[i], letters[i] = waiting[depth[i], 0], waiting[depth[i], 1]
-        nodes[trie_nodes[i, PLACE], BELOW] = _SPACES if byte[i] >= 0x80 and _is_white(path, _i8(depth[i])) else _WHOLE
+        nodes[trie_nodes[i, PLACE], BELOW] = _SPACES if byte[i] >= 0x80 and is_white(path, _i8(depth[i])) else _WHOLE
     waiting[:, 0] = 0
     waiting[:, 1] = 0
     for k in range(byte.size):

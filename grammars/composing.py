@@ -131,7 +131,7 @@ def _lay(context, body, numbers, register, limit):  # type: ignore[no-untyped-de
             fitting += weight
         else:
             others += weight
-    allow = _i8(0 if others < fitting else 1)
+    allow = _i8(0 if others == 0 or others < fitting else 1)
     for w in range(full.size if allow == 0 else 0):
         row[w] = full[w]
     if others > 0:

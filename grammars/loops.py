@@ -17,13 +17,14 @@ import numpy as np
 from numba import types
 
 from .bodies import BodyStore
-from .body_steps import BELOW, SPACES
+from .body_steps import SPACES
 from .body_tails import overlaid
 from .body_walk import AT, BEFORE, WITH
-from .context import CONTEXT_TYPE, LOOP, TRIE, Context, byte_of, depth_of, size_of, trie_nodes_of
+from .context import CONTEXT_TYPE, LOOP, TRIE, Context, byte_of, depth_of, size_of
 from .hubs import ALL, DEAD, DEAD_GROUPS, DIGITS, LETTERS, OTHERS, UTF8, WHOLE
 from .jit import entry, inner
-from .trie import PLACE, Trie
+from .scanning import before_of, next_apart
+from .trie import Trie
 
 _TOUCHED = 1 << 13  # of room, that have their memory before they are needed
 _WORTH = 1 << 10  # nodes of the vocabulary
@@ -33,7 +34,7 @@ _NOTHING = np.zeros(0, np.int32)
 _GROUPS = ((LETTERS, (0x41, 0x5B)), (LETTERS, (0x61, 0x7B)), (DIGITS, (0x30, 0x3A)), (OTHERS, (0x80, 0x100)))
 
 _i8, _u1, _i4, _u4 = types.int64, types.uint8[::1], types.int32[::1], types.uint32[::1]
-_i44, _i88 = types.int32[:, ::1], types.int64[:, ::1]
+_i44 = types.int32[:, ::1]
 
 
 @inner(_i8(_i4, _i44, _i8, _i8, _i8))
@@ -49,36 +50,38 @@ def _add(before, ranges, count, low, high):  # type: ignore[no-untyped-def]
     return count + 1
 
 
-@entry(_i8(CONTEXT_TYPE, _i88, _i4, _i8, _u1, _u1, _u1, _i8, _i8, _u1, _i44, _i4))
-def _cut(trie, nodes, listed, node, first, then, behind, kind, free, inside, ranges, exits):  # type: ignore[no-untyped-def]
+@entry(_i8(CONTEXT_TYPE, CONTEXT_TYPE, _i8, _u1, _u1, _u1, _i8, _i8, _i44, _i44, _i4))
+def _cut(trie, scan, node, first, then, behind, kind, free, inside, ranges, exits):  # type: ignore[no-untyped-def]
     """Fills in which tokens stay, as ranges of those in the trie's order, and exits, the nodes at which another byte
     follows, for the texts that begin with the bytes of a node (-1: none). behind: the bytes that may do so. kind: of
-    characters that stay (hubs.WHOLE). nodes: as body_steps.py says; free: the groups of bytes there that stay, as bits.
-    inside: room. Returns how many ranges + exits << 32."""
-    byte, depth, size = byte_of(trie), depth_of(trie), size_of(trie)
-    i, end, count, left = node + 1, byte.size if node < 0 else node + size[node], _i8(0), 0
-    top = 1 if node < 0 else depth[node] + 1
+    characters that stay (hubs.WHOLE). free: the kinds of nodes (scanning.py) that stay, as bits. inside: room. Returns
+    how many ranges + exits << 32."""
+    byte, depth, size, before = byte_of(trie), depth_of(trie), size_of(trie), before_of(scan)
+    i, end, count, left = _i8(node + 1), _i8(byte.size if node < 0 else node + size[node]), _i8(0), 0
+    inside[:, 1] = 0  # by depth: where in a character, and up to which node that holds
     while i < end:
-        d, b = depth[i], byte[i]
-        before, now, stays = inside[d - 1] if d > top else 0, 0, True
-        if d == top:
-            stays = first[b] == 1
-            now = UTF8[kind, 0, b] if kind > 0 and 0xC2 <= b < 0xF5 else 0
-        elif before > 0 or then[b] == 0:
-            now = UTF8[kind, before, b] if kind > 0 else DEAD
-            stays = now != DEAD
-        if not stays:
-            if d > top and before == 0 and behind[b] == 1:
-                exits[left] = i
-                left += 1
-            i += size[i]
+        stop, begin, d = _i8(i + size[i]), i, depth[i]
+        if first[byte[i]] == 0:
+            i = stop
             continue
-        inside[d] = now
-        rest = i + 1
-        if now == 0 and nodes[trie_nodes_of(trie)[i, PLACE], BELOW] & ~free == 0:
-            rest = i + size[i]
-        count = _add(listed, ranges, count, _i8(i), _i8(rest))
-        i = rest
+        inside[d, 0] = UTF8[kind, 0, byte[i]] if kind > 0 and 0xC2 <= byte[i] < 0xF5 else 0
+        inside[d, 1] = stop
+        i = next_apart(scan, i + 1, stop, free)
+        while i < stop:
+            d, b, now, after = depth[i], byte[i], 0, i + 1
+            since = inside[d - 1, 0] if i < inside[d - 1, 1] else 0
+            if since > 0 or then[b] == 0:
+                now = UTF8[kind, since, b] if kind > 0 else DEAD
+            if now != DEAD:
+                inside[d, 0], inside[d, 1] = now, i + size[i]
+            else:
+                count = _add(before, ranges, count, begin, i)
+                if since == 0 and behind[b] == 1:
+                    exits[left] = i
+                    left += 1
+                after = begin = _i8(i + size[i])
+            i = next_apart(scan, after, stop, free)
+        count = _add(before, ranges, count, begin, stop)
     return _i8(count + (left << 32))
 
 
@@ -113,7 +116,7 @@ class Loops:
     def __init__(self, bodies: BodyStore, worth: int = _WORTH) -> None:
         """bodies: those of the vocabulary, for what they know of its nodes. worth: nodes from which on a loop pays."""
         self.worth = worth
-        self._trie, self._listing, self._nodes, self._groups = bodies.trie, bodies.listing, bodies.nodes, bodies.groups
+        self._trie, self._listing, self._scan, self._groups = bodies.trie, bodies.listing, bodies.scanned, bodies.groups
         self._context = Context(TRIE.end)
         self._context.put(TRIE, self._trie)
         self._lock = threading.Lock()
@@ -121,7 +124,7 @@ class Loops:
         nodes = len(self._trie.byte)
         self._ranges, self._exits = np.zeros((nodes + 1, 2), np.int32), np.zeros(nodes, np.int32)
         self._ranges[:_TOUCHED], self._exits[:_TOUCHED] = 0, 0
-        self._path, self._inside = np.zeros((bodies.longest + 2, 5), np.int32), np.zeros(bodies.longest + 2, np.uint8)
+        self._path, self._inside = (np.zeros((bodies.longest + 2, columns), np.int32) for columns in (5, 2))
 
     def get(self, node: int, first: Sequence[int], then: Sequence[int]) -> Loop:
         """The loop at a node (-1: none) whose first byte is in a set of four words, the others as `loop_sets` tells
@@ -145,8 +148,8 @@ class Loops:
         groups[self._groups[:0x80][then[:0x80] == 0]] = False
         groups[SPACES:] = kind == ALL, kind > 0, False
         free = int(np.packbits(groups, bitorder="little").view(np.int64)[0])
-        found = int(_cut(self._context.address, self._nodes, self._listing.before, node, first, then, behind, kind,
-                         free, self._inside, self._ranges, self._exits))
+        found = int(_cut(self._context.address, self._scan.address, node, first, then, behind, kind, free, self._inside,
+                         self._ranges, self._exits))
         row, tokens = self._staying(self._ranges[: found & 0xFFFFFFFF])
         ids, trie = self._tails(self._exits[: found >> 32])
         context = Context(LOOP.end + TRIE.end)

@@ -46,7 +46,7 @@ def _find_all(tables: Tables, vocabulary: Vocabulary) -> None:
         callers.setdefault(rule, []).append(back)
     for state, rule in enumerate(tables.states[:, RULE].tolist()):
         for frames in _stacks(tables, callers, rule, DEEPEST):
-            bodies.of(state, partial(tuple, frames), False)
+            bodies.of(state, partial(tuple, frames), False, whole=True)
 
 
 def _stacks(tables: Tables, callers: dict[int, list[int]], rule: int, deepest: int) -> set[tuple[int, ...]]:

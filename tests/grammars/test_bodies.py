@@ -118,7 +118,8 @@ def test_two_grammars_share_what_their_strings_read():
         for letter in f'{{"{name}":"':
             matcher.accept(vocabulary.tokens.index(letter.encode()))
         configuration = matcher._position.configuration
-        found.append(matcher._explorer._walker._bodies.of(int(configuration.threads[0, 0]), lambda: (), False).rows)
+        found.append(matcher._explorer._walker._bodies.of(int(configuration.threads[0, 0]), lambda: (), False,
+                                                                  whole=False).rows)
     assert found[0] is found[1]
 
 
