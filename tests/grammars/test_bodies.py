@@ -99,8 +99,9 @@ def test_masks_of_lines_of_characters_are_the_same_with_bodies_and_without(parts
     quick, plain = bind(grammar, with_bodies(vocabulary, worth=1, dense=3)), bind(grammar, without_bodies(vocabulary))
     one, other = quick.matcher(forcing=False), plain.matcher(forcing=False)
     for byte in "".join(text).encode():
-        ids = allowed(quick, one)
+        ids, near = allowed(quick, one), one.min_tokens() + 2
         assert ids == allowed(plain, other)
+        assert allowed(quick, one, near) == allowed(plain, other, near)
         if tokens.index(bytes([byte])) not in ids:
             break
         one.accept(tokens.index(bytes([byte])))
