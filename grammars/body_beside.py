@@ -92,8 +92,7 @@ def explore(context, search, nodes, start, hub):  # type: ignore[no-untyped-def]
                                         sizes_of(search))
     stack[0, 0], stack[0, 1], stack[0, 2], stack[0, 3], stack[0, 4] = start, 0, hub, 0, 0
     sizes[:] = 0
-    returning, tokens = _i8(0), cut_of(search)
-    d = 1 if nodes.shape[0] > 0 else 0
+    returning, tokens, d = _i8(0), cut_of(search), 1 if nodes.shape[0] > 0 else 0
     while d > 0:
         above = stack[d - 1]
         if above[4] < 0:
@@ -116,11 +115,9 @@ def explore(context, search, nodes, start, hub):  # type: ignore[no-untyped-def]
             continue
         if to >= 0 and to == beside and counts == others:
             continue
-        target, within = _i8(-1), False
-        if to >= 0:
-            target = to >> 1
-            counts += to & 1
-            within = not borders(context, target, returning)
+        target = to >> 1 if to >= 0 else _i8(-1)
+        counts += to & 1 if to >= 0 else 0
+        within = target >= 0 and not borders(context, target, returning)
         other = -1
         if beside != DEAD:
             deeper = within and beside >= 0 and not borders(context, beside >> 1, returning)

@@ -16,8 +16,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numba import types
 
-from .bodies import BodyStore
 from .body_steps import SPACES
+from .body_store import BodyStore
 from .body_tails import overlaid
 from .body_walk import AT, BEFORE, WITH
 from .context import CONTEXT_TYPE, LOOP, TRIE, Context, byte_of, depth_of, size_of

@@ -8,7 +8,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 import numpy as np
 import numpy.typing as npt
 
-from .bodies import BodyStore
+from .body_store import BodyStore
 from .ir import special as spelled
 from .loops import Loops
 from .slices import Slices

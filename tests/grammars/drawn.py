@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from hypothesis import strategies as st
 
-from espalier.grammars.bodies import BodyStore
+from espalier.grammars.body_store import BodyStore
 from espalier.grammars.ir import (
     CLOSE_KEY,
     COUNT,

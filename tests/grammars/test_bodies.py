@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from espalier.grammars.bodies import BodyStore
 from espalier.grammars.body_steps import BELOW, RAGGED, SPACES, WHOLE, byte_groups
+from espalier.grammars.body_store import BodyStore
 from espalier.grammars.compile import compile_constraint
 from espalier.grammars.constraint import JsonSchema, Regex
 from espalier.grammars.standard import prepare_bodies
