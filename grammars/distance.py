@@ -298,7 +298,7 @@ def compile_tables(grammar: Grammar, layout: Layout, single: Any, wide: Sequence
             unordered=MEMBERS in layout.flat.present)
     if moves is not None:
         solve_exactly(context, tables, layout, grammar.start, moves)
-    elif has_gaps(tables):
+    elif wide and has_gaps(tables):
         bridge(tables, layout, single, wide, order)
     if wide and tables.distance[layout.bases[grammar.start]] >= GAP:
         raise _cause(grammar, layout, single)
