@@ -22,6 +22,7 @@ from .context import (
 from .ir import COUNT
 from .jit import entry, inner
 from .key_text import read_key
+from .nearest import nearest
 from .tables import (
     BASE,
     CALLS,
@@ -39,7 +40,7 @@ from .tables import (
     RULE,
     UNLIKE,
 )
-from .walk import NODE, OPEN, REG, STATE, heed, keep, nearest, step
+from .walk import NODE, OPEN, REG, STATE, heed, keep, step
 
 _i8, _u1 = types.int64, types.uint8[::1]
 _FAR = FAR

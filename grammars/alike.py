@@ -13,7 +13,7 @@ from .arena import LONGEST, SETS, TEXT, intern_pair
 from .context import CONTEXT_TYPE, counts_of, pairs_of, rules_of, sets_of, states_of
 from .item_text import value_of
 from .jit import inner, shared
-from .tables import CHEAPEST, COPIED, FAR, FREELY, KIND, PART, RULE, TWICE, UNLIKE, contains
+from .tables import ALIKE, COPIED, FAR, FREELY, KIND, PART, RULE, TWICE, UNLIKE, contains
 
 # columns of a set behind a value: the end of its text, and how long that is
 _END, _LENGTH = 2, 3
@@ -26,7 +26,21 @@ _FAR = FAR
 def among_alike(context, state):  # type: ignore[no-untyped-def]
     """Whether a state is one of a list in which two items must be equal."""
     states = states_of(context)
-    return states[state, KIND] == UNLIKE and rules_of(context)[states[state, RULE], CHEAPEST] > 0
+    return states[state, KIND] == UNLIKE and rules_of(context)[states[state, RULE], ALIKE] > 0
+
+
+@inner(types.boolean(CONTEXT_TYPE, _i8, _i8))
+def outdone(context, one, other):  # type: ignore[no-untyped-def]
+    """Whether a set has no other values than another one has: of two ways that differ only in which items they chose,
+    to be equal to one that follows, this one can do nothing that the other cannot."""
+    sets = sets_of(context)
+    while one > 0:
+        if one == other:
+            return True
+        if sets[one, 1] > 0 and not contains(context, other, _i8(sets[one, 1])):
+            return False
+        one = _i8(sets[one, 0])
+    return True
 
 
 @inner(_i8(CONTEXT_TYPE, _i8, _i8))

@@ -11,9 +11,9 @@ from numba import types
 from .alike import among_alike, left_of_copy, shortest_of, written_before, written_of_item
 from .arena import DEPTH, LONGEST, PARENT, REGISTER, RETURN, USED
 from .closing import remaining
-from .context import CONTEXT_TYPE, counts_of, nodes_of, rules_of, states_of, threads_of
+from .context import CONTEXT_TYPE, counts_of, nodes_of, states_of, threads_of
 from .jit import inner, shared
-from .tables import CHEAPEST, COPIED, FAR, FREELY, MAYBE, PART, RULE, TWICE, TWO
+from .tables import BOTH, COPIED, FAR, FREELY, MAYBE, PART, SAME, TWICE
 from .walk import NODE, OPEN, REG, STATE
 
 _i8 = types.int64
@@ -36,40 +36,40 @@ def bytes_in_item(context, at, top):  # type: ignore[no-untyped-def]
 def _second(context, state, keys, length):  # type: ignore[no-untyped-def]
     """Bytes of the second of two equal items beyond the cheapest, in a list that stands in `state`; length: of one
     that is about to be written too."""
-    row, best = rules_of(context)[states_of(context)[state, RULE]], min(length, shortest_of(context, keys))
-    if states_of(context)[state, PART] == MAYBE:
-        best = min(best, _i8(row[TWO]))
-    return _i8(best - row[CHEAPEST])
+    row = states_of(context)[state]
+    return _i8(min(min(length, shortest_of(context, keys)), row[BOTH]) - row[SAME])
 
 
-@inner(_i8(CONTEXT_TYPE, _i8, _i8, _i8))
-def _in_item(context, at, node, exact):  # type: ignore[no-untyped-def]
-    """As dearer, inside the item over a node."""
+@inner(_i8(CONTEXT_TYPE, _i8, _i8, _i8, _i8))
+def _in_item(context, at, node, more, exact):  # type: ignore[no-untyped-def]
+    """As dearer, inside the item over a node. more: what is inside the item needs beyond its distances."""
     back, register = _i8(nodes_of(context)[node, RETURN]), _i8(nodes_of(context)[node, REGISTER])
     part, counts = states_of(context)[back, PART], counts_of(context)
-    if part == FREELY or (exact == 0 and part in (MAYBE, TWICE)):
-        return _i8(0)
+    if part == FREELY:
+        return more + (_second(context, back, register, _i8(_FAR)) if exact == 1 and register > 0 else _i8(0))
+    if more >= _FAR or (exact == 0 and part in (MAYBE, TWICE)):
+        return more
     inside = bytes_in_item(context, at, node)
-    length = written_of_item(context, register) + inside
+    length = written_of_item(context, register) + inside + more
     if part != MAYBE:
         counts[LONGEST] = max(counts[LONGEST], length)
     if part in (TWICE, COPIED):
         left = left_of_copy(context, register)
         return left - inside if left < _FAR else left
-    return _second(context, back, written_before(context, register), length) if exact == 1 else _i8(0)
+    return more + (_second(context, back, written_before(context, register), length) if exact == 1 else _i8(0))
 
 
 @shared(_i8(CONTEXT_TYPE, _i8, _i8))
 def dearer(context, at, exact):  # type: ignore[no-untyped-def]
     """How much more than its distances say threads[at] needs for two equal items; FAR or more: it cannot end. exact 0:
     only whether it can, its siblings in the same item included."""
-    nodes, state = nodes_of(context), _i8(threads_of(context)[at, STATE])
+    nodes, state, more = nodes_of(context), _i8(threads_of(context)[at, STATE]), _i8(0)
     if among_alike(context, state):
         keys = _i8(threads_of(context)[at, REG])
-        return _second(context, state, keys, _i8(_FAR)) if exact == 1 and keys > 0 else _i8(0)
+        more = _second(context, state, keys, _i8(_FAR)) if exact == 1 and keys > 0 else _i8(0)
     node = _i8(threads_of(context)[at, NODE])
     while node > 0 and nodes[node, USED] & 2:
         if among_alike(context, _i8(nodes[node, RETURN])):
-            return _in_item(context, at, node, exact)
+            more = _in_item(context, at, node, more, exact)
         node = _i8(nodes[node, PARENT])
-    return _i8(0)
+    return more

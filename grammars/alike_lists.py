@@ -1,88 +1,109 @@
 """The rule of a list in which some two items must be equal (ir.Unlike).
 
-States count the items twice over: while all have differed, when one more may repeat one of them or be new, and behind
-two equal ones, when they may be anything. The last item that there may be has to repeat one: it is written as that was,
-for whether another text can still come to its value is not known in the middle of it.
+The states of the list's machine come several times over: where no item was chosen to come again, where some were, one
+time for each language that the two may share, and behind two equal ones, where items may be anything. Which items are
+chosen is followed in all ways at once; of ways that differ only in this, one has chosen what all others have
+(alike.outdone). The last item that may be equal to one before is written as that was, for whether another text can
+still come to its value is not known in the middle of it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from .build import RuleBuilder
 from .errors import ConstraintTooLarge
 from .ir import AGAIN, ANYWAY, COPY, NOTHING, Rule, Unlike
-from .keywords import refuse
+from .items import by_place
 from .plan import ListPlan
 
 if TYPE_CHECKING:
     from .emit import Emitter
 
 _MAX_COUNTED = 20_000  # items that are told apart by states
+# Behind which state of the machine, and how: no item was chosen, some were of the rule of this number, two are equal.
+_Place = tuple[int, int]
+_NONE, _EQUAL = -2, -1
 
 
 class AlikeItems:
+    """plan: with its machine."""
+
     def __init__(self, emitter: Emitter, builder: RuleBuilder, plan: ListPlan, depth: int) -> None:
+        machine = plan.machine or by_place(plan)
         self._builder = builder
-        self._plan = plan
         self._layout = emitter.layout(depth)
         self._emitter = emitter
-        self._item = emitter.value(plan.rest, depth + 1)
-        self._last = max(plan.least, 2) if plan.most is None else plan.most
-        if self._last > _MAX_COUNTED:
-            raise ConstraintTooLarge(f"{self._last} items, two of them equal, need more than {_MAX_COUNTED} states",
+        self._finals = machine.finals
+        self._arcs = [[(emitter.value(value, depth + 1), target) for value, target in arcs if value.possible]
+                      for arcs in machine.arcs]
+        # by the rule of what two equal items may be: the rules of the arcs on which one of them may stand
+        self._shared: dict[int, set[int]] = {}
+        for pair in plan.pairs:
+            if pair.both.possible and pair.one.possible and pair.other.possible:
+                arcs = self._shared.setdefault(emitter.value(pair.both, depth + 1), set())
+                arcs |= {emitter.value(pair.one, depth + 1), emitter.value(pair.other, depth + 1)}
+        self._goes_on = {rule: _goes_on(self._arcs, self._finals, arcs) for rule, arcs in self._shared.items()}
+        # Where all items are of one rule, each is chosen.
+        self._all = len({rule for arcs in self._arcs for rule, _ in arcs} | self._shared.keys()) == 1
+        if len(self._arcs) * (2 + len(self._shared)) > _MAX_COUNTED:
+            raise ConstraintTooLarge(f"the items here, two of them equal, need more than {_MAX_COUNTED} states",
                                      keyword="uniqueItems", where=plan.pointer, fix="Use smaller bounds.")
 
     def rule(self) -> Rule:
-        builder, layout, last = self._builder, self._layout, self._last
+        builder, layout = self._builder, self._layout
         end = builder.state()
         builder.final(end)
-        opened = self._state(builder.text(0, b"["))
-        first = builder.text(opened, layout.inside.encode()) if layout.inside else opened
-        differ = {0: first} | {count: self._state() for count in range(1, last + (self._plan.most is None))}
-        equal = {count: self._state() for count in range(2, last + (self._plan.most is None))}
+        opened = self._blanks(builder.text(0, b"["))
+        start: _Place = (_NONE, 0)
+        before = {start: self._blanks(builder.text(opened, layout.inside.encode())) if layout.inside else opened}
         closing, comma = layout.outside.encode() + b"]", layout.comma.encode()
-        # behind an item, by how many there are and how the last was compared
-        after: dict[tuple[int, int], int] = {}
-        calls = [(differ[count], count, action) for count in differ for action in (NOTHING, AGAIN, COPY)
-                 if action == self._allowed(count, action)]
-        calls += [(equal[count], count, ANYWAY) for count in equal]
-        for source, count, action in calls:
-            here = min(count + 1, last), action
-            if here not in after:
-                state = after[here] = self._state()
-                follower = differ.get(here[0]) if action == NOTHING else equal.get(here[0])
-                if follower is not None:
-                    builder.text(state, comma, follower)
-                if action != NOTHING and here[0] >= self._plan.least:
-                    builder.text(state, closing, end)
-            builder.call(source, self._item, after[here], action)
+        after: dict[tuple[_Place, int], int] = {}  # behind an item, by how it was compared too
+        for place in (order := [start]):  # grows while it runs
+            for called, action, follower in self._items(place):
+                if follower not in before:
+                    before[follower] = self._blanks(builder.state())
+                    order.append(follower)
+                if (follower, action) not in after:
+                    state = after[follower, action] = self._blanks(builder.state())
+                    builder.text(state, comma, before[follower])
+                    if follower[0] == _EQUAL and follower[1] in self._finals:
+                        builder.text(state, closing, end)
+                builder.call(before[place], called, after[follower, action], action)
         return builder.finish(Unlike(0, self._emitter.writing.spelling == "any", alike=True))
 
-    def _allowed(self, count: int, action: int) -> int | None:
-        """The action itself where an item may be compared so behind `count` that differ."""
-        new = self._plan.most is None or count + 1 < self._last
-        fits = {NOTHING: new, AGAIN: count > 0 and new, COPY: count > 0 and not new}
-        return action if fits[action] else None
+    def _items(self, place: _Place) -> Iterator[tuple[int, int, _Place]]:
+        """The rules of the items that may stand here, how they are compared, and what is behind them."""
+        chosen, at = place
+        for rule, target in self._arcs[at]:
+            if chosen == _EQUAL or not (self._all or rule == chosen):
+                yield rule, ANYWAY, (chosen, target)
+            for shared, arcs in self._shared.items() if chosen == _NONE else ():
+                if rule in arcs:
+                    yield shared, NOTHING, (shared, target)
+            if chosen in self._shared and rule in self._shared[chosen]:
+                yield chosen, NOTHING, (chosen, target)
+                yield chosen, AGAIN if target in self._goes_on[chosen] else COPY, (_EQUAL, target)
 
-    def _state(self, state: int | None = None) -> int:
-        """A state between items, a new one where none is given, with the blanks that may stand there."""
-        return self._builder.blanks(self._builder.state() if state is None else state, self._emitter.spacing)
+    def _blanks(self, state: int) -> int:
+        """A state between items, with the blanks that may stand there."""
+        return self._builder.blanks(state, self._emitter.spacing)
 
 
-def check_nesting(rules: Sequence[Rule]) -> None:
-    """Raises UnsupportedKeyword where lists whose items are compared lie in each other, two of one being equal."""
-    lists = {number: rule.register for number, rule in enumerate(rules) if isinstance(rule.register, Unlike)}
-    if not any(register.alike for register in lists.values()):
-        return
-    for number, register in lists.items():
-        queue = list(dict.fromkeys(call.rule for call in rules[number].calls))
-        seen = set(queue)
-        for inside in queue:  # grows while it runs
-            other = lists.get(inside)
-            if other is not None and (register.alike or other.alike):
-                raise refuse("uniqueItems", rules[inside].pointer, "is not enforced here: items of two lists would be "
-                             "compared, one in the other, and in one of them two must be equal (not, oneOf, if)")
-            queue += [call.rule for call in rules[inside].calls if call.rule not in seen]
-            seen.update(queue)
+def _goes_on(arcs: Sequence[Sequence[tuple[int, int]]], finals: frozenset[int], chosen: set[int]) -> frozenset[int]:
+    """The states of a machine from which an item of the rules `chosen` may come, and the end behind it."""
+    before: dict[int, list[tuple[int, int]]] = {}
+    for state, out in enumerate(arcs):
+        for rule, target in out:
+            before.setdefault(target, []).append((rule, state))
+    ending = set(finals)
+    for state in (queue := list(ending)):  # grows while it runs
+        queue += (more := list({source for _, source in before.get(state, ())} - ending))
+        ending.update(more)
+    found = {source for state in ending for rule, source in before.get(state, ()) if rule in chosen}
+    for state in (queue := list(found)):  # grows while it runs
+        queue += (more := list({source for _, source in before.get(state, ())} - found))
+        found.update(more)
+    return frozenset(found)
+

@@ -1,62 +1,81 @@
-"""What is told of a list in which two items must be equal before any answer: what its states are, its cheapest item."""
+"""What is told of a list in which two items must be equal before any answer: what its states are, its cheapest ones."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from .flat import SOURCE, TARGET
-from .ir import AGAIN, ANYWAY, COPY, Unlike
+from .ir import AGAIN, ANYWAY, COPY, NOTHING, Unlike
 from .tables import (
+    ALIKE,
     BASE,
-    CHEAPEST,
+    BOTH,
     COPIED,
     FAR,
     FREELY,
     LASTLY,
     MAYBE,
     PART,
+    SAME,
     START,
     TWICE,
-    TWO,
     Layout,
     Tables,
 )
 
 
 def mark_alike(tables: Tables, layout: Layout) -> None:
-    """Fills CHEAPEST and TWO of the rules of such lists and PART of their states in place. Distances are known."""
+    """Fills ALIKE of the rules of such lists, and PART, SAME and BOTH of their states in place. Distances are known."""
     for index, rule in enumerate(layout.rules):
-        if not isinstance(rule.register, Unlike) or not rule.register.alike:
-            continue
-        again = [call for call in rule.calls if call.action in (AGAIN, COPY)]
-        if not again:
-            continue
-        start = int(tables.rules[again[0].rule, START])
-        cheapest = int(tables.distance[tables.states[start, BASE]])
-        tables.rules[index, CHEAPEST] = cheapest
-        comma = _mark_parts(tables, layout, index)
-        tables.rules[index, TWO] = min(FAR, 2 * cheapest + comma)
+        if isinstance(rule.register, Unlike) and rule.register.alike and rule.calls:
+            tables.rules[index, ALIKE] = 1
+            _mark_parts(tables, layout, index)
 
 
-def _mark_parts(tables: Tables, layout: Layout, index: int) -> int:
-    """Returns the bytes between two items."""
-    rule, start = layout.rules[index], layout.offsets[index]
-    parts, comma = {AGAIN: TWICE, COPY: COPIED, ANYWAY: FREELY}, 0
-    new = {call.source for call in rule.calls if call.action not in parts}
+def _mark_parts(tables: Tables, layout: Layout, index: int) -> None:
+    rule, start, states = layout.rules[index], layout.offsets[index], tables.states
+    parts = {AGAIN: TWICE, COPY: COPIED, ANYWAY: FREELY, NOTHING: LASTLY}
     ways: dict[int, list[int]] = {}
     for source, target in layout.flat.edges_of(index)[:, [SOURCE, TARGET]].tolist():
         ways.setdefault(source, []).append(target)
-    sources = {call.source for call in rule.calls}
+    new: dict[int, list[int]] = {}  # by the rule of an item that may come again, where it leads
     for call in rule.calls:
-        if call.action in parts:
-            tables.states[start + call.target, PART] = parts[call.action]
+        states[start + call.target, PART] = parts[call.action]
+        if call.action == NOTHING:
+            new.setdefault(call.rule, []).append(call.target)
+    if len({call.rule for call in rule.calls}) > 1:
+        for call in rule.calls:
+            if call.action == ANYWAY:
+                ways.setdefault(call.source, []).append(call.target)
+    for called, targets in new.items():
+        cheapest = int(tables.distance[states[int(tables.rules[called, START]), BASE]])
+        for state in _behind(targets, ways):
+            states[start + state, SAME], states[start + state, BOTH] = cheapest, FAR
+    if len({call.rule for call in rule.calls}) == 1:
+        _mark_both(tables, layout, index, ways)
+
+
+def _mark_both(tables: Tables, layout: Layout, index: int, ways: dict[int, list[int]]) -> None:
+    """Where all items are of one rule, each of two that are equal may be the next."""
+    calls, start = layout.rules[index].calls, layout.offsets[index]
+    sources, new = {call.source for call in calls}, {call.source for call in calls if call.action == NOTHING}
+    for target in {call.target for call in calls if call.action == NOTHING}:
+        behind = _behind([target], ways)
+        if new.isdisjoint(behind):
             continue
-        far = {call.target: 0}
-        for state in (queue := [call.target]):  # grows while it runs
-            for target in ways.get(state, ()) if state not in sources else ():
-                if target not in far:
-                    far[target] = far[state] + 1
-                    queue.append(target)
-        before = next(state for state in queue if state in sources)
-        comma = far[before]
-        for state in queue:
-            tables.states[start + state, PART] = MAYBE if before in new else LASTLY
-    return comma
+        comma = min(far for state, far in behind.items() if state in sources)
+        tables.states[start + target, PART] = MAYBE
+        for state in behind:
+            row = tables.states[start + state]
+            row[BOTH] = min(FAR, 2 * int(row[SAME]) + comma)
+
+
+def _behind(starts: Sequence[int], ways: dict[int, list[int]]) -> dict[int, int]:
+    """The states behind these, and how far."""
+    far = dict.fromkeys(starts, 0)
+    for state in (queue := list(far)):  # grows while it runs
+        for follower in ways.get(state, ()):
+            if follower not in far:
+                far[follower] = far[state] + 1
+                queue.append(follower)
+    return far

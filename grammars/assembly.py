@@ -23,6 +23,7 @@ from .ir import NOTHING, Members, Order
 from .jit import entry, inner
 from .member_keys import FREE_KEYS, KEYS_BEGIN
 from .tables import (
+    ALIKE,
     AMPLE,
     BACK,
     BASE,
@@ -57,7 +58,6 @@ from .tables import (
     RULE,
     SIZE,
     START,
-    TWO,
     Layout,
     Tables,
 )
@@ -86,7 +86,7 @@ def _rules(layout: Layout, keys: list[list[int]]) -> tuple[Any, Any, Any]:
     """The rules but for their edges, the members, and next_required. keys: MemberKeys.of_rule."""
     rows, members, following = array("i"), array("i"), array("i")
     for rule, bounds, start, places in zip(layout.rules, layout.bounds, layout.offsets, keys, strict=True):
-        row, register = [0] * (TWO + 1), rule.register
+        row, register = [0] * (ALIKE + 1), rule.register
         row[LOW], row[PLATEAU], row[HIGH] = bounds
         row[START] = start
         if isinstance(register, Order):
@@ -98,7 +98,7 @@ def _rules(layout: Layout, keys: list[list[int]]) -> tuple[Any, Any, Any]:
             for required in register.required:
                 members.extend((FAR, required, FAR, -1))
         rows.extend(row)
-    return (np.array(rows).reshape(-1, TWO + 1), np.array(members).reshape(-1, _OF_MEMBER),
+    return (np.array(rows).reshape(-1, ALIKE + 1), np.array(members).reshape(-1, _OF_MEMBER),
             np.array(following or array("i", (0,))))
 
 

@@ -14,6 +14,7 @@ from decimal import Decimal
 from .build import merged, quoted
 from .constraint import Writing
 from .dfa import NOTHING, Dfa, Edge, combine, intersect, literals, trim
+from .items import by_place
 from .joining import Joining
 from .json_text import JsonValue, Layout, spell
 from .limits import Meter
@@ -123,11 +124,7 @@ class Canonical:
         last = max(len(plan.prefix), plan.least, plan.most or 0)
         if last > _MANY:
             raise ManyTexts("items have lists of too many items to count")
-        arcs = [[(plan.prefix[i] if i < len(plan.prefix) else plan.rest, i + 1)] for i in range(last)]
-        if plan.most is not None:
-            arcs, last = arcs[: plan.most], plan.most
-        arcs.append([(plan.rest, last)] if plan.most is None else [])
-        return ItemMachine(arcs, frozenset(range(plan.least, last + 1)))
+        return by_place(plan)
 
     def members(self, plan: ObjectPlan) -> list[Member]:
         """The properties of an object inside an item, in the order in which they are written."""

@@ -6,7 +6,7 @@ from collections.abc import Set
 
 import msgspec
 
-from .alike_lists import check_nesting
+from .alike_nesting import check_nesting
 from .build import RuleBuilder
 from .choices import choices_dfa
 from .constraint import AnyObject, Choices, Constraint, Content, Gbnf, JsonSchema, Lark, Regex, Tags, Writing
@@ -96,7 +96,7 @@ def _schema(meaning: Meaning, writing: Writing, meter: Meter) -> Grammar:
     root = planner.plan(("#",), "#")
     planner.settle(root)
     rules, start = Emitter(meter, writing).emit(root)
-    check_nesting(rules)
+    check_nesting(rules, meter.limits.readings)
     return Grammar(rules, start, meaning.notes)
 
 

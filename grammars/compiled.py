@@ -24,7 +24,7 @@ from .item_prices import item_prices
 from .masking import NO_LIMIT
 from .matcher import Matcher
 from .rows import MaskTable, Row
-from .tables import CHEAPEST, DISTINCT, MEMBERS, RULE, UNLIKE, WIDEST, Layout, Tables
+from .tables import ALIKE, DISTINCT, MEMBERS, RULE, UNLIKE, WIDEST, Layout, Tables
 from .token_paths import regular
 from .vocabulary import Vocabulary
 
@@ -55,7 +55,7 @@ class CompiledGrammar:
                 self.tables = self._compile(prices)
         self._gaps = bool(vocabulary.wide) and has_gaps(self.tables)
         # Whether two items of some list must be equal: there each allowed token is tested near the end of a budget.
-        self._alike = self._unlike and bool(self.tables.rules[:, CHEAPEST].any())
+        self._alike = self._unlike and bool(self.tables.rules[:, ALIKE].any())
         self._unordered = MEMBERS in self._layout.flat.present
         self._heeds_keys = self._alike or self._unordered or DISTINCT in self._layout.flat.present
         self._lock = threading.RLock()

@@ -20,6 +20,7 @@ from .finished import STRUCK, UNSURE, Finished
 from .gaps import GAP
 from .looking import ENDS, USED, keep, look, without
 from .masking import NO_LIMIT, strike
+from .nearest import distance
 from .rows import Row
 from .settled import settle
 from .space import Space
@@ -27,7 +28,7 @@ from .suspects import Suspects
 from .tables import FAR, Tables
 from .upcoming import next_bytes, only_text
 from .vocabulary import Vocabulary
-from .walk import ARENA_FULL, CROSSED, MARKED, distance
+from .walk import ARENA_FULL, CROSSED, MARKED
 from .walker import UNMARKED, Walker
 
 _NO_TOKENS = np.zeros(0, np.int32)

@@ -141,7 +141,7 @@ trie_nodes_of, kids_of, spelt_of = TRIE.array(_i44, 4), TRIE.array(_i4), TRIE.ar
 
 TABLES = Part(TRIE.end)  # tables.py
 classes_of, go_of, states_of = TABLES.array(_u1), TABLES.array(_i44), TABLES.array(_i44, 12)
-rules_of, calls_of, edges_of = TABLES.array(_i44, 26), TABLES.array(_i44, 4), TABLES.array(_i44, 4)
+rules_of, calls_of, edges_of = TABLES.array(_i44, 25), TABLES.array(_i44, 4), TABLES.array(_i44, 4)
 first_of, distance_of, next_required_of = TABLES.array(_u11), TABLES.array(_i4), TABLES.array(_i4)
 single_of, members_of, reach_of = TABLES.array(_u1), TABLES.array(_i44, 4), TABLES.array(_i44, 2)
 

@@ -100,8 +100,9 @@ class Unlike(msgspec.Struct, frozen=True, tag="unlike"):
     returns, the value of the text that it read joins the set of those written, and one that is there already blocks the
     return. least: how many there must be (the states count them). decoded: as in Order. few: rules of items, each with
     how many values suffice for one more to be left where such an item must come; of the others so many as `least`.
-    alike: two must be equal. What returns by AGAIN or COPY has a value of the set, as text by COPY, and what returns by
-    ANYWAY any: the set is empty behind both. Where nothing but COPY leads on, all calls are of one rule.
+    alike: two must be equal. What returns without an action joins the set, as one that may come again; by AGAIN or COPY
+    it has a value of the set, as text by COPY, and the set is empty behind it; by ANYWAY it is any, and the set stays.
+    All items compared with one set, those of a way that has chosen one, are of one rule.
     """
 
     least: int = 0

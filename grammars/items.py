@@ -111,7 +111,7 @@ def by_place(plan: ListPlan) -> ItemMachine:
     """A list without a machine as one: a state for each number of items, as far as it matters."""
     last = max(len(plan.prefix), plan.least) if plan.most is None else plan.most
     if last > _MAX_COUNTED:
-        raise ConstraintTooLarge(f"{last} different items need more than {_MAX_COUNTED} states to count",
+        raise ConstraintTooLarge(f"{last} items that are compared need more than {_MAX_COUNTED} states to count",
                                  keyword="uniqueItems", where=plan.pointer, fix="Use smaller bounds.")
     arcs = [[(plan.prefix[i] if i < len(plan.prefix) else plan.rest, i + 1)] for i in range(last)]
     arcs.append([(plan.rest, last)] if plan.most is None else [])

@@ -54,10 +54,11 @@ from .finished import (
 )
 from .jit import entry, inner
 from .masking import NO_LIMIT, WORDS, walk
+from .nearest import nearest
 from .spread import GIVEN_UP, WANTS, spread
 from .tables import CALLED_RULE, CALLS, CALLS_END, FINAL
 from .verdicts import judge
-from .walk import ALLOWED, LOOKED, MARKED, NODE, OPEN, REG, STATE, WORST, nearest
+from .walk import ALLOWED, LOOKED, MARKED, NODE, OPEN, REG, STATE, WORST
 
 ENDS, USED = 1, 2  # flags of a configuration: the text may end, some frame holds free keys
 _DEEP = 62  # bits of DEPTHS: a mask whose walk looked farther is not found again

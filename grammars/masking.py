@@ -37,11 +37,12 @@ from .context import (
 from .jit import entry, inner, shared
 from .levels import CHILDREN, NEXT, SUBTREE, close_level, next_node, open_level, put_offsets
 from .levels import KIND as LEVEL_KIND
+from .nearest import near, nearest
 from .stretches import ELSEWHERE, END, LEAST, SLOTS, allow
 from .tables import AMPLE, BASE, COUNT_LOOP, COUNTER, FAR, HIGH, KIND, LOOP, LOW, NO_LOOP, PLATEAU, RULE, TIGHT
 from .tables import PLAIN as FREE
 from .trie import DEEP, PLAIN, SIZE, TOKEN, WHAT
-from .walk import ALLOWED, CROSSED, NODE, OPEN, REG, STATE, WORST, glide, keep, near, nearest, step
+from .walk import ALLOWED, CROSSED, NODE, OPEN, REG, STATE, WORST, glide, keep, step
 
 WORDS, ROW, LOCAL = 0, 1, 2  # where a walk leaves its bits
 NO_LIMIT = FAR << 10

@@ -67,6 +67,29 @@ class ItemMachine:
 
 
 @dataclass(frozen=True, slots=True)
+class Pair:
+    """Two arcs of a machine by their values, and what an item is that may stand on both: two equal ones may."""
+
+    one: ValuePlan
+    other: ValuePlan
+    both: ValuePlan
+
+    def possible_in(self, machine: ItemMachine) -> bool:
+        """Whether some list has two such items."""
+        seen, queue = {(0, 0)}, [(0, 0)]  # states of the machine, how many of the two have come
+        for state, count in queue if self.both.possible else ():  # grows while it runs
+            if count == 2 and state in machine.finals:
+                return True
+            for value, target in machine.arcs[state]:
+                fits = count < 2 and (value is self.one or value is self.other)
+                for follower in ((target, count), *([(target, count + 1)] if fits else [])) if value.possible else ():
+                    if follower not in seen:
+                        seen.add(follower)
+                        queue.append(follower)
+        return False
+
+
+@dataclass(frozen=True, slots=True)
 class Comparable:
     """Values that are equal when their texts are. text: the strings, as characters; others: numbers and words, as
     bytes, None when there are none; nested: lists and objects, as bytes, by the levels of indentation around them, None
@@ -91,7 +114,8 @@ class ListPlan:
     """prefix: the first items; rest: the others. most None: without end. unique: the pointer of uniqueItems.
     different: with unique, when the texts of items are compared. machine: where position alone does not say what may
     stand next; then it says everything. unlike: with unique, when the values of items are compared, whatever their
-    texts. alike: the pointer of uniqueItems, where some two items must be equal and their values are compared.
+    texts. alike: the pointer of uniqueItems, where some two items must be equal and their values are compared; pairs:
+    which two may be, all of them arcs of the machine.
     enough: with unlike, by id of a value's plan, how many values suffice where that is less than least."""
 
     pointer: str
@@ -104,13 +128,14 @@ class ListPlan:
     machine: ItemMachine | None = None
     unlike: bool = False
     alike: str | None = None
+    pairs: list[Pair] = field(default_factory=list)
     enough: dict[int, int] = field(default_factory=dict)
     possible: bool = False
 
     def settled(self) -> bool:
         """Cut `most` to what can exist; True when a list can."""
         if self.machine is not None:
-            return self.machine.ends()
+            return self._counted(self.machine)
         if not self.rest.possible:
             self.most = len(self.prefix) if self.most is None else min(self.most, len(self.prefix))
         for index, plan in enumerate(self.prefix):
@@ -118,6 +143,9 @@ class ListPlan:
                 self.most = index if self.most is None else min(self.most, index)
                 break
         return self.most is None or self.least <= self.most
+
+    def _counted(self, machine: ItemMachine) -> bool:
+        return any(pair.possible_in(machine) for pair in self.pairs) if self.pairs else machine.ends()
 
 
 # Values by the demands they meet, as bits; what meets none is apart.
@@ -235,6 +263,7 @@ def mentioned(plan: ValuePlan) -> list[ValuePlan]:
     """The plans of what may be inside a value."""
     inner = [value for one in plan.lists if one.machine is None for value in (*one.prefix, one.rest)]
     inner += [value for one in plan.lists if one.machine for arcs in one.machine.arcs for value, _ in arcs]
+    inner += [pair.both for one in plan.lists for pair in one.pairs]
     for thing in plan.objects:
         inner.extend(member.value for member in thing.members)
         inner.extend(thing.free_values)
@@ -250,7 +279,7 @@ def _possible(plan: ValuePlan) -> bool:
 def _list_possible(plan: ListPlan) -> bool:
     """Like ListPlan.settled, changing nothing: plans may still become possible."""
     if plan.machine is not None:
-        return plan.machine.ends()
+        return plan.settled()
     if plan.most is not None and plan.least > plan.most:
         return False
     needed = [*plan.prefix[:plan.least], *([plan.rest] if plan.least > len(plan.prefix) else [])]

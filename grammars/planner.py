@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable
 from dataclasses import replace
-from itertools import chain, islice
+from itertools import chain, combinations_with_replacement, islice
 from typing import TypeVar
 
 from . import charset
@@ -14,7 +14,7 @@ from .contested import PlaceValues, contested
 from .dfa import Dfa, complement, intersect, literals, longest
 from .document import pointer_of
 from .errors import ConstraintTooLarge
-from .items import ItemCounter
+from .items import ItemCounter, by_place
 from .json_text import MAX_VALUE_DEPTH, JsonValue, depth_of
 from .keys import labelled, relabel, words_of
 from .keywords import refuse
@@ -22,7 +22,7 @@ from .limits import Meter
 from .meaning import Meaning, kind_of
 from .minimise import minimise
 from .numbers import number_text
-from .plan import ListPlan, Member, ObjectPlan, ValuePlan, Witnesses, find_possible, unsatisfiable
+from .plan import ItemMachine, ListPlan, Member, ObjectPlan, Pair, ValuePlan, Witnesses, find_possible, unsatisfiable
 from .shape import Places, Shape, SomeProperty
 from .strings import ANY_CHARACTERS, StringText, free_text, shaped_text, without
 from .unique import check_enough, has_fewer, have_equal_items, keep_apart
@@ -35,6 +35,8 @@ _FINITE_KEYS = 64
 _FINITE_UNORDERED = 4_096
 # Negations that ask for some property: each doubles the states of an object.
 _MAX_DEMANDS = 8
+# Places of a list, two by two, where two items that must be equal may stand.
+_MAX_PAIRS = 128
 
 _Labelled = TypeVar("_Labelled", bound="tuple[Dfa, dict[int, tuple[bool, ...]]] | tuple[Dfa, dict[int, int]]")
 
@@ -194,27 +196,40 @@ class Planner:
     def _list(self, shape: Shape) -> ListPlan:
         prefix = max((len(part.prefix) for part in shape.lists), default=0)
         unique = None if shape.most_items in (0, 1) else shape.unique
+        least = shape.least_items if shape.repeated is None else max(shape.least_items, 2)
         if shape.some_items:
             if shape.repeated is not None:
                 raise refuse("uniqueItems", shape.repeated, "is not negated (not, oneOf, if) beside contains")
-            counter = ItemCounter(shape.some_items, prefix, shape.least_items, shape.most_items,
+            counter = ItemCounter(shape.some_items, prefix, least, shape.most_items,
                                   lambda index: self._meaning.item(shape, index), self._meaning.negated,
                                   lambda places: self.plan(places, shape.pointer))
-            plan = ListPlan(shape.pointer, [], self.plan((), shape.pointer), shape.least_items, shape.most_items,
+            plan = ListPlan(shape.pointer, [], self.plan((), shape.pointer), least, shape.most_items,
                             unique, machine=counter.machine(), unlike=unique is not None)
-            if unique is not None:
-                self._unique.append(plan)
-            return plan
-        plan = ListPlan(
-            shape.pointer,
-            [self.plan(self._meaning.item(shape, i), shape.pointer) for i in range(prefix)],
-            self.plan(self._meaning.item(shape, prefix), shape.pointer), shape.least_items, shape.most_items, unique,
-        )
+        else:
+            first = [self.plan(self._meaning.item(shape, i), shape.pointer) for i in range(prefix)]
+            plan = ListPlan(shape.pointer, first, self.plan(self._meaning.item(shape, prefix), shape.pointer), least,
+                            shape.most_items, unique)
         if unique is not None:
             self._unique.append(plan)
         if shape.repeated is not None:
             self._repeated.append((plan, shape.repeated))
+            plan.machine = plan.machine or by_place(plan)
+            plan.pairs = self._pairs(plan.machine, shape.pointer)
         return plan
+
+    def _pairs(self, machine: ItemMachine, pointer: str) -> list[Pair]:
+        """The arcs of a machine whose values two equal items may have."""
+        values = list(dict.fromkeys(value for arcs in machine.arcs for value, _ in arcs))
+        found: list[Pair] = []
+        for one, other in combinations_with_replacement(values, 2):
+            mine, theirs = self._places[id(one)], self._places[id(other)]
+            if one is other or not self._meaning.disjoint(mine, theirs):
+                found.append(Pair(one, other, self.plan(tuple(dict.fromkeys((*mine, *theirs))), pointer)))
+            if len(found) > _MAX_PAIRS:
+                raise ConstraintTooLarge(f"more than {_MAX_PAIRS} pairs of places here may have the two equal items "
+                                         "that a negation asks for", keyword="uniqueItems", where=pointer,
+                                         fix="Use fewer prefixItems, or simpler contains.")
+        return found
 
     # One object
 

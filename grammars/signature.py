@@ -12,8 +12,9 @@ from .arena import FEW, FIXED, PARENT, REGISTER, RETURN, STATUS
 from .context import CONTEXT_TYPE, nodes_of, rules_of, states_of, threads_of
 from .jit import inner
 from .members import class_of
+from .nearest import nearest
 from .tables import COUNTER, HIGH, KIND, LOW, MEMBERS, PLAIN, PLATEAU, RULE
-from .walk import NODE, REG, STATE, nearest
+from .walk import NODE, REG, STATE
 
 _BOTTOM = -1
 

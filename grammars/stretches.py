@@ -30,8 +30,9 @@ from .context import (
     twin_of,
 )
 from .jit import entry, inner
+from .nearest import nearest
 from .tables import AMPLE, DISTINCT, FAR, KIND
-from .walk import MARKED, NODE, OPEN, ORIGIN, REG, STATE, WORST, nearest, step
+from .walk import MARKED, NODE, OPEN, ORIGIN, REG, STATE, WORST, step
 
 LEAST = 64  # nodes of a subtree that pay for the list
 SLOTS = 24  # lists of one walk

@@ -45,8 +45,9 @@ ENFORCED = (
             "`patternProperties` or `contains`"),
     Support(("allOf", "anyOf"), "branch"),
     Support(("oneOf", "not", "if", "then", "else"), "branch",
-            "what cannot be negated (`uniqueItems` of items of more than 6 values beside `prefixItems` and `contains` "
-            "or around and inside lists whose items are compared by value) is refused there by name"),
+            "`uniqueItems` cannot be negated, and is refused there by name, beside `contains` and in lists inside each "
+            "other: where items of one are compared by value and of the other two must be equal, or where both can be "
+            "read in more than 256 ways together, as in lists that nest without end"),
     Support(("$ref", "$dynamicRef", "$recursiveRef"), "branch",
             "to places, `$id` and `$anchor` of the same schema, recursion included; nothing is fetched. A dynamic one "
             "is refused where its place depends on the way that led to it"),

@@ -46,8 +46,10 @@ PART, REACH, REACH_END = 8, 9, 10  # of Members: where it lies (member_keys.py),
 AMPLE = 11
 # a PART of Order.distinct: inside a key that has finitely many ends, or where one of finitely many keys must come
 NARROW = 1
+# ... of Unlike, where two items must be equal: bytes of the cheapest one of which there may be two, and of two such
+SAME, BOTH = 9, 10
 # a PART of Unlike, where two items must be equal: items have differed so far, and a new one may follow or none; the one
-# that returned here is equal to another by its value or its text; none need be equal any more
+# that returned here is equal to another by its value or its text; it was not compared
 MAYBE, LASTLY, TWICE, COPIED, FREELY = 1, 2, 3, 4, 5
 NO_LOOP, FREE_LOOP, COUNT_LOOP = 0, 1, 2  # values of LOOP: all plain bytes lead back here, with which action
 # columns of `rules`: LOW is the counter's minimum or the number of properties
@@ -58,8 +60,7 @@ LOW, PLATEAU, HIGH, NEXT, START, EDGES, EDGES_END, TIGHT, WIDEST = 0, 1, 2, 3, 4
 FIRST, SIZE, NEEDED, OWED, LEAST, MOST, FILLER, ENDING, COMMA, KEYS_AT, HAS_FREE, DEMAND = range(9, 21)
 # of Members and Order: keys are compared decoded; they are items of a list, and the next one's price beside its bytes
 DECODED, LISTED, SURPLUS = 21, 22, 23
-# of Unlike where two items must be equal: bytes of the cheapest one, and of two such; else 0
-CHEAPEST, TWO = 24, 25
+ALIKE = 24  # of Unlike: two items must be equal
 # columns of `members`: the cost with its comma, whether it is required, bytes behind the key, the i-th cheapest that is
 # not required
 COST, REQUIRED, BEHIND_KEY, RANKED = 0, 1, 2, 3

@@ -191,14 +191,10 @@ def _count(dfa: Dfa) -> int | None:
 
 
 def have_equal_items(plan: ListPlan, pointer: str) -> None:
-    """Make some two items of a list equal. pointer: of uniqueItems. Raises UnsupportedKeyword."""
-    plan.least = max(plan.least, 2)
+    """Make some two items of a list equal, whose pairs are known. pointer: of uniqueItems."""
     finite = _finite(plan)
     if finite is not None and max(plan.least, plan.most or 0) <= _COUNTED:
-        plan.machine = _machine(plan, finite, repeating=True)
-    elif plan.prefix:
-        raise refuse("uniqueItems", pointer, "is negated (not, oneOf, if) beside prefixItems only for lists whose "
-                                             f"items have at most {_FEW} values, with bounds up to {_COUNTED}")
+        plan.machine, plan.pairs = _machine(plan, finite, repeating=True), []
     else:
         plan.alike = pointer
 

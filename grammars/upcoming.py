@@ -6,7 +6,8 @@ from numba import types
 
 from .context import CONTEXT_TYPE, classes_of, report_of, threads_of
 from .jit import entry, inner
-from .walk import CROSSED, OPEN, heed, keep, nearest, step
+from .nearest import nearest
+from .walk import CROSSED, OPEN, heed, keep, step
 
 _i8, _u1 = types.int64, types.uint8[::1]
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from numba import types
 
-from .alike import among_alike, begin_item, end_alike
+from .alike import among_alike, begin_item, end_alike, outdone
 from .arena import (
     DEPTH,
     FEW,
@@ -33,7 +33,6 @@ from .context import (
     CONTEXT_TYPE,
     calls_of,
     classes_of,
-    costs_of,
     counts_of,
     distance_of,
     edges_of,
@@ -49,7 +48,7 @@ from .context import (
 )
 from .ir import CLOSE_KEY, COUNT, KEY, NEXT_KEY, NOTHING, OPEN_KEY
 from .item_text import value_of
-from .jit import entry, inner, shared
+from .jit import inner, shared
 from .key_text import read_key
 from .members import doubtful as judged_late
 from .members import write
@@ -76,7 +75,6 @@ from .tables import (
     NARROW,
     ON_RETURN,
     PART,
-    PLAIN,
     PLATEAU,
     RULE,
     TIGHT,
@@ -112,6 +110,14 @@ def _add(context, low, high, state, register, node, key, origin):  # type: ignor
                 and threads[k, OPEN] == key):
             threads[k, ORIGIN] = max(threads[k, ORIGIN], origin)
             return high
+    if register > 0 and among_alike(context, state):
+        for k in range(low, high):
+            if threads[k, STATE] == state and threads[k, NODE] == node and threads[k, REG] > 0:
+                kept = _i8(threads[k, REG])
+                if outdone(context, register, kept) or outdone(context, kept, register):
+                    threads[k, REG] = kept if outdone(context, register, kept) else register
+                    threads[k, ORIGIN] = max(threads[k, ORIGIN], origin)
+                    return high
     if high >= threads.shape[0]:
         return _i8(-1)
     threads[high, STATE] = state
@@ -190,7 +196,10 @@ def enter(context, call, state, register, node, exact):  # type: ignore[no-untyp
     kind, low, status = states[back, KIND], rules[states[back, RULE], LOW], _i8(nodes_of(context)[node, STATUS])
     used = 1 if kind >= DISTINCT and after > low else 0
     if among_alike(context, back):
-        if states[back, PART] != FREELY:
+        used *= 2
+        if states[back, PART] == FREELY:
+            status |= WITHIN if after > 0 else 0
+        else:
             after, used = begin_item(context, back, after), 2
             if counts_of(context)[TEXT] == 0:
                 report_of(context)[CROSSED] |= BEGUN | FEWER
@@ -324,22 +333,6 @@ def glide(context, at, byte, exact):  # type: ignore[no-untyped-def]
     return 1
 
 
-@inner(_i8(CONTEXT_TYPE, _i8, _i8))
-def near(context, at, exact):  # type: ignore[no-untyped-def]
-    """The common case of `nearest`: one thread in whose frame free keys play no part; -1 for others."""
-    states, rules, threads = states_of(context), rules_of(context), threads_of(context)
-    state = threads[at, STATE]
-    if states[state, KIND] == MEMBERS or (states[state, KIND] > COUNTER and exact == 1):
-        return _i8(-1)
-    column = 0
-    if states[state, KIND] != PLAIN:
-        rule, register = states[state, RULE], threads[at, REG]
-        column = min(register, rules[rule, LOW])
-        if states[state, KIND] == COUNTER:
-            column += max(0, register - rules[rule, PLATEAU])
-    return distance_of(context)[states[state, BASE] + column] + costs_of(context)[threads[at, NODE]]
-
-
 @shared(_i8(CONTEXT_TYPE, _i8, _i8, _i8, _i8))
 def step(context, low, high, byte, exact):  # type: ignore[no-untyped-def]
     """Successors of threads[low:high] on a byte, written from `high` on; returns their end, -1 in trouble.
@@ -354,23 +347,6 @@ def step(context, low, high, byte, exact):  # type: ignore[no-untyped-def]
         if end < 0:
             return _i8(-1)
     return end
-
-
-@shared(_i8(CONTEXT_TYPE, _i8, _i8, _i8))
-def nearest(context, low, high, exact):  # type: ignore[no-untyped-def]
-    """U of threads[low:high]: bytes to acceptance over the nearest thread. 0 means that the text may end."""
-    threads, costs = threads_of(context), costs_of(context)
-    best = _i8(_FAR) * 1024
-    for k in range(low, high):
-        cost = remaining(context, _i8(threads[k, STATE]), _i8(threads[k, REG]), _i8(threads[k, OPEN]), exact)
-        best = min(best, cost + costs[threads[k, NODE]])
-    return best
-
-
-@entry(_i8(CONTEXT_TYPE, _i8, _i8, _i8))
-def distance(context, low, high, exact):  # type: ignore[no-untyped-def]
-    """`nearest`, for Python."""
-    return nearest(context, low, high, exact)
 
 
 @inner(types.void(CONTEXT_TYPE, _i8, _i8, _i8))

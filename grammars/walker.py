@@ -16,7 +16,7 @@ from .looking import mark_once, represent
 from .masking import NO_LIMIT
 from .slicing import SlicedWalk
 from .space import Space
-from .tables import CHEAPEST, DISTINCT, FINAL, KIND, UNLIKE, Tables, highest_kind
+from .tables import ALIKE, DISTINCT, FINAL, KIND, UNLIKE, Tables, highest_kind
 from .vocabulary import Vocabulary
 from .walk import LOOKED, NODE, OPEN, STATE
 
@@ -38,7 +38,7 @@ class Walker:
         kind = highest_kind(tables)
         self._sliced = None if kind >= DISTINCT else SlicedWalk(space.context, vocabulary)
         self._unlike = kind == UNLIKE
-        self._alike = self._unlike and bool(tables.rules[:, CHEAPEST].any())
+        self._alike = self._unlike and bool(tables.rules[:, ALIKE].any())
         self._quoted = False  # whether what is walked lies in a string of an unlike item
 
     def walk(self, configuration: Configuration, limit: int = NO_LIMIT, *, exact: bool = False) -> None:

@@ -13,13 +13,14 @@ from jsonschema import Draft202012Validator
 
 from espalier.grammars.compile import compile_constraint
 from espalier.grammars.compiled import CompiledGrammar
+from espalier.grammars.configuration import Limits as Few
 from espalier.grammars.constraint import JsonSchema, Spacing, Spelling
 from espalier.grammars.errors import Unsatisfiable, UnsupportedKeyword
 from espalier.grammars.ir import Unlike
 from espalier.grammars.limits import Limits
 
 from .drawn import small_vocabulary
-from .engine import bind
+from .engine import allowed, bind
 from .naive import Naive
 from .samplers import WAYS, answer, check_masks
 
@@ -38,6 +39,13 @@ TABLE: list[tuple[Any, list[str], list[str]]] = [
     ({"items": OPEN, "maxItems": 3}, ['[{"x":1},{},{}]', '[{},{},{"a":1}]', '[{"a":1},{"x":2},{"a":1}]'],
      ["[{}]", '[{},{"a":1},{"a":2}]', "[{},{},{},{}]"]),
     ({"items": STRING, "maxItems": 2}, ['["a","a"]', '["",""]'], ['["a","b"]', '["a"]', '["a","a","a"]']),
+    ({"prefixItems": [STRING, {"enum": ["a", "b"]}]}, ['["a","a"]', '["b","b",1]', '["x","b",[1],"q",[1]]'],
+     ['["x","x"]', '["a","b"]', '["a"]', "[1,1]"]),
+    ({"prefixItems": [STRING, INTEGER], "items": {"type": ["integer", "null"]}},
+     ['["a",1,1]', '["a",1,2,1]', '["a",1,null,null]', '["a",1,2,2]'], ['["a",1]', '["a",1,2,3]', '["a",1,null]']),
+    ({"prefixItems": [STRING, OPEN, {}], "items": False}, ['["a",{"a":1},{"a":1}]', '["a",{"x":1},"a"]'],
+     ['["a",{},1]', '["a","a"]', '["a",{"a":1},{"a":2}]']),
+    ({"items": NOT_UNIQUE}, ["[[1,1],[1,1]]", "[[1,1],[2,2],[2,2]]"], ["[[1],[1]]", "[[1,2],[1,2]]", "[[1,1],[2,2]]"]),
 ]
 SPACES: dict[str, dict[str, Any]] = {"compact": {"separators": (",", ":")}, "spaced": {}, "any": {"indent": 1}}
 
@@ -59,6 +67,8 @@ def test_two_equal_items_are_asked_for(
     {"type": "array", "items": OPEN, "oneOf": [{"uniqueItems": True}, {"minItems": 3}]},
     {"type": "array", "items": OPEN, "if": {"uniqueItems": True}, "then": {"maxItems": 1}},
     {"type": "array", "items": INTEGER, "if": {"uniqueItems": True}, "then": {"maxItems": 1}, "else": {"minItems": 3}},
+    {"oneOf": [{"type": "array", "uniqueItems": True, "items": {"type": ["object", "integer"]}},
+               {"type": "array", "minItems": 3}]},
 ])
 @pytest.mark.parametrize("one", [[], [{}], [{}, {}], [{}, {"a": 1}], [{}, {"a": 1}, {}], [{}, {"a": 1}, {"b": 1}],
                                  [1], [1, 1], [1, 2, 1], [1, 2, 3]])
@@ -68,8 +78,8 @@ def test_uniqueness_is_a_condition(schema: Any, one: list[Any]) -> None:
 
 
 @pytest.mark.parametrize("schema", [
-    {"items": {"type": "array", "uniqueItems": True}}, {"items": NOT_UNIQUE},
-    {"items": {"anyOf": [{"$ref": "#"}, INTEGER]}}, {"prefixItems": [STRING]}, {"contains": STRING}])
+    {"items": {"type": "array", "uniqueItems": True}}, {"items": {"type": "array", "uniqueItems": True, "items": OPEN}},
+    {"items": {"anyOf": [{"$ref": "#"}, INTEGER]}}, {"contains": STRING}])
 def test_what_is_not_enforced_is_refused(schema: Any) -> None:
     with pytest.raises(UnsupportedKeyword) as caught:
         compile_constraint(JsonSchema(json.dumps({**NOT_UNIQUE, **schema})), PATIENT)
@@ -90,7 +100,12 @@ ITEMS = st.sampled_from([
     {"type": "array", "uniqueItems": True, "items": STRING},
 ])
 SMALL = st.integers(0, 4)
-SCHEMAS = st.fixed_dictionaries({"items": ITEMS}, optional={"minItems": SMALL, "maxItems": SMALL})
+NESTED = st.sampled_from([{**NOT_UNIQUE, "items": item} for item in (STRING, INTEGER, OPEN, {})])
+INSIDE = st.one_of(ITEMS, ITEMS, NESTED)
+SCHEMAS = st.one_of(
+    st.fixed_dictionaries({"items": ITEMS}, optional={"minItems": SMALL, "maxItems": SMALL}),
+    st.fixed_dictionaries({"items": INSIDE}, optional={
+        "minItems": SMALL, "maxItems": SMALL, "prefixItems": st.lists(INSIDE, min_size=1, max_size=3)}))
 PROFILES = st.sampled_from([{}, {"order": "any"}, {"order": "any", "spelling": "any"}, {"spacing": "any"},
                             {"order": "any", "spelling": "any", "spacing": "any"}])
 
@@ -125,3 +140,14 @@ def test_the_least_budget_is_that_of_the_cheapest_item_twice() -> None:
     schema = {**NOT_UNIQUE, "items": STRING, "minItems": 3}
     grammar = bind(compile_constraint(JsonSchema(json.dumps(schema)), PATIENT), VOCABULARY)
     assert grammar.min_tokens == len('["","",""]')  # bytes
+
+
+def test_ways_do_not_multiply_with_items() -> None:
+    """Which items were chosen to come again is followed in all ways; those that chose less are dropped."""
+    schema = {**NOT_UNIQUE, "items": {"type": ["integer", "string"]}, "prefixItems": [STRING, {}, INTEGER]}
+    grammar = bind(compile_constraint(JsonSchema(json.dumps(schema)), PATIENT), VOCABULARY, limits=Few(threads=24))
+    matcher = grammar.matcher(forcing=False)
+    written = json.dumps(["a", "b", *(str(n) if n % 3 else n for n in range(40))], separators=(",", ":"))
+    for byte in written.encode()[:-1]:
+        matcher.accept(VOCABULARY.tokens.index(bytes([byte])))
+    assert VOCABULARY.tokens.index(b"]") not in allowed(grammar, matcher)

@@ -31,8 +31,6 @@ UNSUPPORTED = [
     ('{"pattern":"(?m:a)"}', "flags", "#/pattern column 1"),
     ('{"type":"array","items":{"type":"array","uniqueItems":true},"not":{"uniqueItems":true}}', "uniqueItems",
      "#/items"),
-    ('{"type":"array","prefixItems":[{"type":"string"}],"not":{"uniqueItems":true}}', "uniqueItems",
-     "#/not/uniqueItems"),
 ]
 
 
