@@ -236,11 +236,11 @@ def _choices(plan: ObjectPlan, unmet: int, chosen: dict[int, int]) -> Iterator[d
     demand = unmet & -unmet
     for who in (*range(len(plan.members)), -1):
         met = chosen.get(who, 0) | demand
+        if who < 0 and who in chosen and any(_values(plan, who, demand)):  # perhaps by another free property
+            raise _too_many(plan)
         able = _values(plan, who, met)
         if not any(able):
             continue
-        if who < 0 and who in chosen:  # perhaps by another free property
-            raise _too_many(plan)
         for other in range(plan.demands):
             # What meets this demand may meet others whatever its value.
             if unmet >> other & 1 and _values(plan, who, met | 1 << other) == able:

@@ -12,7 +12,7 @@ from jsonschema import Draft202012Validator
 
 from espalier.grammars.compile import compile_constraint
 from espalier.grammars.constraint import JsonSchema
-from espalier.grammars.errors import ConstraintError
+from espalier.grammars.errors import ConstraintError, ConstraintTooLarge
 from espalier.grammars.limits import Limits
 
 from .naive import Naive
@@ -107,3 +107,12 @@ def test_what_closed_objects_exclude_together_costs_no_more_than_what_tells_them
     assert naive.accepts('{"z":1}')
     assert not naive.accepts('{"a":1,"b":1}')
     assert not naive.accepts("{}")
+
+
+def test_two_undeclared_properties_that_are_asked_for_are_refused_in_any_order() -> None:
+    schema = {"type": "object", "allOf": [
+        {"not": {"patternProperties": {"^x": False}}},
+        {"not": {"additionalProperties": False, "patternProperties": {"^x": True}}}]}
+    assert Naive(compile_constraint(JsonSchema(json.dumps(schema)))).accepts('{"b":1,"xa":1}')
+    with pytest.raises(ConstraintTooLarge):
+        compile_constraint(JsonSchema(json.dumps(schema), order="any"))
