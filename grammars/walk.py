@@ -318,6 +318,8 @@ def glide(context, at, byte, exact):  # type: ignore[no-untyped-def]
         return -1
     if _scarce(context, _i8(threads[at, NODE]), _i8(entry), _i8(register)):
         return -1
+    if states[entry, KIND] == UNLIKE and states[entry, FINAL] == 0:  # few values may be left there
+        return -1
     if states[entry, LOOSE] == 0:
         if states[entry, KIND] != COUNTER:
             return -1

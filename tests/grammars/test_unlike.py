@@ -125,6 +125,18 @@ def test_a_mask_allows_what_can_be_read_and_closed(
     check_masks(_drawn(schema, profile), random, 14)
 
 
+@pytest.mark.parametrize(("text", "allowed_bytes"), [
+    ('[[1],"a" ', " ]"), ('[[1],"a"  ', " ]"), ('[[],"a" ', " ],"), ('[[],"a",[1] ', " ]")])
+def test_blanks_behind_the_last_value_lead_to_no_comma(text: str, allowed_bytes: str) -> None:
+    schema = {**UNIQUE, "prefixItems": [{"type": "array"}], "items": {"enum": ["a", [1]]}}
+    grammar = bind(compile_constraint(JsonSchema(json.dumps(schema), spacing="any"), PATIENT), SINGLE)
+    matcher = grammar.matcher(forcing=False, closing=False)
+    for byte in text.encode():
+        matcher.accept(SINGLE.tokens.index(bytes([byte])))
+    spelled = {SINGLE.tokens[token] for token in allowed(grammar, matcher)} - {b"\t", b"\n", b"\r"}
+    assert spelled == {byte.encode() for byte in allowed_bytes}
+
+
 @settings(max_examples=25, deadline=None)
 @given(SCHEMAS, PROFILES, st.integers(0, 30), st.randoms(use_true_random=False))
 def test_near_the_end_of_a_budget_a_mask_allows_exactly_what_can_still_close(
