@@ -87,8 +87,8 @@ class Walker:
         return count > 0
 
     def _body(self, state: int, node: int, exact: bool, whole: bool) -> Body | None:
-        """None also in lists of unlike items, but for strings that stay in them: moves that end one must be marked, and those to
-        where few values are left, which inside strings are told otherwise (doubts.py)."""
+        """None also in lists of unlike items, but for strings that stay in them: moves that end one must be marked, and
+        those to where few values are left, which inside strings are told otherwise (doubts.py)."""
         nodes = self._space.arena.arrays.nodes
         within = self._unlike and (self._kinds[state] == UNLIKE or bool(nodes[node, STATUS] & WITHIN))
         if within and (self._alike or not self._quoted):

@@ -239,3 +239,21 @@ def test_what_is_below_a_node_is_told_by_whole_characters(texts):
         found = int(nodes[trie.nodes[i, PLACE], BELOW]) % (1 << 64)
         assert found >> RAGGED == expected >> RAGGED
         assert found >> RAGGED or found == expected
+
+
+_RAGGED_TOKENS = small_vocabulary(
+    [b"\x98\x80", b"\x80\x98", b"\x80" * 3, b"\xf0\x98", b"\x98\x80a", b"a\x98", b"\x98a"], bytes(range(256)))
+
+
+@pytest.mark.parametrize("pattern", [".", "..", "[^a]", "\\S", ".{1,3}", "[^a]*"])
+@pytest.mark.parametrize("text", [b"\xc2", b"\xe2", b"\xe2\x98", b"\xf0\x98", b"\xf0\x98\x80"])
+@pytest.mark.parametrize("spare", [None, 0, 1])
+def test_inside_a_character_a_mask_has_what_can_be_read(pattern, text, spare):
+    compiled = bind(compile_constraint(Regex(pattern)), _RAGGED_TOKENS)
+    matcher = compiled.matcher(forcing=False)
+    for byte in text:
+        matcher.accept(_RAGGED_TOKENS.tokens.index(bytes([byte])))
+    budget = None if spare is None else matcher.min_tokens() + spare
+    found = allowed(compiled, matcher, budget) - set(_RAGGED_TOKENS.stop)
+    readable = {token for token in _RAGGED_TOKENS.text_ids if matcher.allows(token)}
+    assert found == readable if spare is None else found <= readable
