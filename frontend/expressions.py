@@ -91,18 +91,7 @@ def gen(
     value is an instance of the class or type, parsed JSON for dicts and JSON text, and a string without a schema.
     """
     kind = kind_of(regex=regex, schema=schema, choices=choices, lark=lark, gbnf=gbnf, tags=tags, spacing=spacing)
-    stops = _stops(stop)
-    if stops and (schema is not None or choices is not None):
-        raise ProgramError(
-            "stop would cut a value that is one of choices or has a schema", where="stop",
-            fix="Drop stop, or use a regex or a grammar.",
-        )
-    most, least = _integer("max_tokens", max_tokens, 1), _integer("min_tokens", min_tokens, 0)
-    if least > most:
-        raise ProgramError(f"min_tokens is {least} and max_tokens {most}", where="min_tokens", fix="Lower it.")
-    if least and kind.constraint is not None:
-        raise ProgramError("min_tokens cannot stand beside what says where an answer ends", where="min_tokens",
-                           fix="Drop it, or ask for a longer answer in the constraint.")
+    least, most = _lengths(min_tokens, max_tokens, constrained=kind.constraint is not None)
     spec = GenerateSpec(
         max_tokens=most,
         temperature=_number("temperature", temperature, 0.0),
@@ -114,12 +103,22 @@ def gen(
         presence_penalty=_number("presence_penalty", presence_penalty, -2.0, 2.0),
         repetition_penalty=_repetition(repetition_penalty),
         logit_bias=_biases(logit_bias),
-        stop=stops,
+        stop=_stops(stop, whole=schema is not None or choices is not None),
         stop_ids=_tokens(stop_token_ids),
         min_tokens=least,
         constraint=kind.constraint,
     )
     return Expression((Part(ir.Gen(spec, _name(name)), kind.read),))
+
+
+def _lengths(min_tokens: object, max_tokens: object, *, constrained: bool) -> tuple[int, int]:
+    least, most = _integer("min_tokens", min_tokens, 0), _integer("max_tokens", max_tokens, 1)
+    if least > most:
+        raise ProgramError(f"min_tokens is {least} and max_tokens {most}", where="min_tokens", fix="Lower it.")
+    if least and constrained:
+        raise ProgramError("min_tokens cannot stand beside what says where an answer ends", where="min_tokens",
+                           fix="Drop it, or ask for a longer answer in the constraint.")
+    return least, most
 
 
 def select(name: str | None = None, choices: Sequence[str] = ()) -> Expression:
@@ -158,10 +157,14 @@ def _name(name: object) -> str | None:
     raise ProgramError(f"a variable's name must be a non-empty string, not {name!r}", where="name")
 
 
-def _stops(stop: object) -> tuple[str, ...]:
+def _stops(stop: object, *, whole: bool) -> tuple[str, ...]:
+    """whole: the answer is a value that must not be cut."""
     stops = () if stop is None else (stop,) if isinstance(stop, str) else stop
     if not isinstance(stops, (list, tuple)) or not all(isinstance(text, str) and text for text in stops):
         raise ProgramError("stop must be a non-empty string or a list of them", where="stop")
+    if stops and whole:
+        raise ProgramError("stop would cut a value that is one of choices or has a schema", where="stop",
+                           fix="Drop stop, or use a regex or a grammar.")
     return tuple(spelled(text, "stop") for text in stops)
 
 
