@@ -52,18 +52,22 @@ def scripted_server(
     missing: Sequence[int] = (), slow: Callable[[], None] | None = None, compile: Compile = compile_grammar,
     template: Callable[[ByteTokenizer], PlainTemplate] = PlainTemplate,
 ) -> Iterator[tuple[LiveServer, Runtime]]:
+    """slow: called before each token, of weights that are loaded later too."""
     tokenizer = ByteTokenizer(WORDS, missing=missing)
-    model = Obedient(tokenizer, answers)
 
-    def paced(prefix: tuple[int, ...]) -> Sequence[float]:
-        if slow is not None:
-            slow()
-        return model(prefix)
+    def paced(model: Obedient) -> Callable[[tuple[int, ...]], Sequence[float]]:
+        def answer(prefix: tuple[int, ...]) -> Sequence[float]:
+            if slow is not None:
+                slow()
+            return model(prefix)
+
+        return answer
 
     runtime = scripted_runtime(
-        paced, tokenizer, config, constraints=bind_grammars(tokenizer, tokenizer.vocab_size, config),
-        compile=compile, context=context, template=template,
-        weights=lambda path: Obedient(tokenizer, json.loads(path.read_text())),
+        paced(Obedient(tokenizer, answers)), tokenizer, config,
+        constraints=bind_grammars(tokenizer, tokenizer.vocab_size, config), compile=compile, context=context,
+        template=template,
+        weights=lambda path: paced(Obedient(tokenizer, json.loads(path.read_text()))),
     )
     with closing(runtime), live(runtime, settings) as server:
         yield server, runtime

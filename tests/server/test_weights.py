@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import json
 import threading
-from collections.abc import Iterator
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -22,14 +24,19 @@ KEY = {"x-espalier-admin-key": "root"}
 Folder = tuple[LiveServer, Path]
 
 
-@pytest.fixture
-def folder(tmp_path: Path) -> Iterator[Folder]:
-    place = tmp_path / "weights"
+@contextmanager
+def served(place: Path, slow: Callable[[], None] | None = None) -> Iterator[LiveServer]:
     place.mkdir()
     settings = Settings(weights=place, admin_key="root", api_key="user", drain_seconds=0.2)
-    with scripted_server({"hi there, you": "one"}, settings=settings) as (server, _):
+    with scripted_server({"hi there, you": "one"}, settings=settings, slow=slow) as (server, _):
         server.http.headers["authorization"] = "Bearer user"
-        yield server, place
+        yield server
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Iterator[Folder]:
+    with served(tmp_path / "weights") as server:
+        yield server, tmp_path / "weights"
 
 
 def load(server: LiveServer, body: dict[str, Any], headers: dict[str, str] = KEY) -> httpx.Response:
@@ -80,27 +87,28 @@ def test_there_is_no_such_route_unless_the_operator_asks_for_it() -> None:
         assert load(server, {"file": "n.gguf"}).status_code == 404
 
 
-def test_what_runs_is_finished_or_ends_with_an_error_that_asks_to_come_again(folder: Folder) -> None:
-    server, place = folder
-    (place / "n.gguf").write_text(json.dumps({"hi there, you": "two"}))
+def test_what_runs_ends_with_an_error_that_asks_to_come_again(tmp_path: Path) -> None:
+    """The answer would take twenty seconds, so it still runs when the weights are there."""
+    place, told = tmp_path / "weights", list[str]()
     body = {"model": "scripted", "messages": [{"role": "user", "content": "over and over"}], "stream": True,
             "max_tokens": 2000}
-    (place / "long.gguf").write_text(json.dumps({"over and over": "tick "}))
-    load(server, {"file": "long.gguf"})
-    told: list[str] = []
 
     def listen() -> None:
         with server.http.stream("POST", "/v1/chat/completions", json=body) as reply:
             told.extend(reply.iter_lines())
 
-    listener = threading.Thread(target=listen)
-    listener.start()
-    assert eventually(lambda: "tick" in "".join(told))
-    assert load(server, {"file": "n.gguf", "running": "end"}).status_code == 200
-    listener.join(20)
-    last = [line for line in told if line][-1]
-    assert json.loads(last.removeprefix("data: "))["error"]["code"] == "weights_replaced"
-    assert said(server) == ("two", 0)
+    with served(place, slow=lambda: time.sleep(0.01)) as server:
+        (place / "n.gguf").write_text(json.dumps({"hi there, you": "two"}))
+        (place / "long.gguf").write_text(json.dumps({"over and over": "tick "}))
+        load(server, {"file": "long.gguf"})
+        listener = threading.Thread(target=listen)
+        listener.start()
+        assert eventually(lambda: "tick" in "".join(told))
+        assert load(server, {"file": "n.gguf", "running": "end"}).status_code == 200
+        listener.join(20)
+        last = [line for line in told if line][-1]
+        assert json.loads(last.removeprefix("data: "))["error"]["code"] == "weights_replaced"
+        assert said(server) == ("two", 0)
 
 
 @pytest.mark.parametrize("options", [
