@@ -13,6 +13,7 @@ from pathlib import Path
 import msgspec
 
 from .channel import Channel
+from .collector import keep_loaded
 from .engine import Engine
 from .faults import pack
 from .messages import PROTOCOL_VERSION, Command, EngineStopped, Event, Stop
@@ -37,6 +38,7 @@ def main(path: str) -> int:
     except Exception as error:  # told to the parent, which raises it where the model was loaded
         channel.send(Refused(pack(0, error)))
         return 1
+    keep_loaded()
     channel.send(Ready())
     return serve(engine, channel)
 

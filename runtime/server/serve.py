@@ -21,6 +21,7 @@ from types import FrameType
 
 import uvicorn
 
+from ..collector import keep_loaded
 from ..config import EngineConfig
 from ..errors import InvalidParameter
 from ..runtime import Runtime
@@ -53,6 +54,7 @@ def serve(
     with closing(bind(host, port)) as listener:
         runtime = Runtime.load(model, config, process=True, progress=progress or _tell)
         with closing(runtime):
+            keep_loaded()
             run(runtime, listener, settings, ready or _announce)
 
 
