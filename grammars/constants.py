@@ -8,7 +8,8 @@ from .constraint import Writing
 from .dfa import literals
 from .json_text import JsonValue
 from .limits import Meter
-from .numbers import NumberSpec, NumberText, number_text
+from .number_text import NumberText, number_text
+from .numbers import NumberSpec
 from .plan import ListPlan, Member, ObjectPlan, ValuePlan
 from .strings import StringText
 from .utf8 import json_string_freely

@@ -14,7 +14,7 @@ from .ir import Call, Counter, Rule
 from .json_text import JsonValue, Layout, spell
 from .limits import Meter
 from .lists import ListEmitter
-from .numbers import NumberText
+from .number_text import NumberText
 from .objects import ObjectEmitter
 from .plan import ListPlan, ObjectPlan, ValuePlan
 from .strings import StringText

@@ -1,6 +1,6 @@
 """JSON numbers with exact bounds and divisors as byte automata. All arithmetic is on integers and decimal digits.
 
-A number has at most 40 digits. Integers are digits only; -0 is not written. Exponents (at most two digits) are written
+Integers are digits only; -0 is not written. Exponents (at most two digits) are written
 by numbers without bounds and divisors only.
 """
 
@@ -10,22 +10,16 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from decimal import Decimal
 from itertools import pairwise
-from math import lcm
 from typing import NamedTuple
 
-from .dfa import Dfa, complement, explore, intersect, trim
-from .digits import MAX_DIGITS, few_digits
-from .errors import ConstraintTooLarge
+from .dfa import Dfa, explore, trim
+from .digits import MAX_DIGITS
 from .limits import Meter
 from .minimise import minimise
+from .multiples import Remainders, common_step, divides, exact_digits, scaled
 
-# States for each number of digits: what is spent gladly.
-_GLADLY = 1_000
-# Residues are states.
-_MAX_STEP = 10_000
 _DIGITS = range(10)
 _ENDLESS = Decimal(10) ** MAX_DIGITS  # greater than every number that is written
-_BYTES = ((0, 255),)
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,16 +43,21 @@ class NumberSpec:
         return self.lower is None and self.upper is None and not (
             self.divisors or self.fractional or self.excluded)
 
+    @property
+    def steps(self) -> tuple[Decimal, ...]:
+        """What a number must be a multiple of: an integer of 1, where it must of anything."""
+        return (*self.divisors, Decimal(1)) if self.integer and self.divisors else self.divisors
+
     def admits(self, value: int | Decimal) -> bool:
         number = Decimal(value)
-        whole = _scaled(number, 0) is not None
+        whole = scaled(number, 0) is not None
         if (self.integer and not whole) or (self.fractional and whole):
             return False
         if self.lower is not None and (number < self.lower or (self.lower_open and number == self.lower)):
             return False
         if self.upper is not None and (number > self.upper or (self.upper_open and number == self.upper)):
             return False
-        return _divides(self.divisors, number) and not any(_divides((d,), number) for d in self.excluded)
+        return divides(self.divisors, number) and not any(divides((d,), number) for d in self.excluded)
 
     def disjoint(self, other: NumberSpec) -> bool:
         """No number lies within the bounds of both."""
@@ -78,47 +77,6 @@ class NumberSpec:
         if self.upper is not None and (self.upper, not self.upper_open) <= (bound, not opened):
             return self
         return replace(self, upper=bound, upper_open=opened)
-
-
-def _divides(divisors: tuple[Decimal, ...], number: Decimal) -> bool:
-    """The number is a multiple of all of them."""
-    step, scale = _common_step(divisors)
-    scaled = _scaled(number, scale) if step else 0
-    return scaled is not None and (step == 0 or scaled % step == 0)
-
-
-def exact_digits(number: Decimal) -> tuple[int, int]:
-    """(unscaled, scale): number == unscaled / 10 ** scale, scale >= 0."""
-    sign, digits, exponent = number.as_tuple()
-    if not isinstance(exponent, int):
-        raise ValueError("not a finite number")
-    unscaled = int("".join(map(str, digits)) or "0") * (-1 if sign else 1)
-    return (unscaled * 10**exponent, 0) if exponent >= 0 else (unscaled, -exponent)
-
-
-def _scaled(number: Decimal, scale: int) -> int | None:
-    """number * 10 ** scale when that is an integer."""
-    unscaled, own = exact_digits(number)
-    if own <= scale:
-        return unscaled * _power(scale - own)
-    quotient, rest = divmod(unscaled, _power(own - scale))
-    return None if rest else quotient
-
-
-def _power(exponent: int) -> int:
-    return int(10**exponent)
-
-
-def _common_step(divisors: tuple[Decimal, ...]) -> tuple[int, int]:
-    """(step, scale): multiples of all divisors are the multiples of step / 10 ** scale. (0, 0) for no divisors."""
-    if not divisors:
-        return 0, 0
-    exact = [exact_digits(d) for d in divisors]
-    scale = max(s for _, s in exact)
-    step = lcm(*(u * 10 ** (scale - s) for u, s in exact))
-    while scale and step % 10 == 0:
-        step, scale = step // 10, scale - 1
-    return step, scale
 
 
 # One magnitude bound as digits: integer part without leading zeros ("" for zero), fraction without trailing zeros.
@@ -165,7 +123,8 @@ class _Reader:
 
     def __init__(self, spec: NumberSpec) -> None:
         self._spec = spec
-        self._step, self._scale = _common_step(spec.divisors)
+        self._step, self._scale = common_step(spec.steps)
+        self._remainders = Remainders(self._step)
         self._signs = {negative: _magnitudes(spec, negative) for negative in (False, True)}
 
     def step(self, state: _Reading) -> Iterable[tuple[int, int, _Reading]]:
@@ -225,7 +184,7 @@ class _Reader:
         at = state.at
         versus_low = state.versus_low or (_versus(digit, low[at]) if at < len(low) else 1)
         versus_high = state.versus_high or (_versus(digit, high[at]) if at < len(high) else 1)
-        rest = (state.rest * 10 + digit) % self._step if self._step else 0
+        rest = self._remainders.after(state.rest, digit) if self._step else 0
         # The length of the whole part is compared at its end; beyond both bounds nothing depends on it any more.
         capped = min(at + 1, max(len(low), len(high)) + 1)
         return _Reading(_WHOLE, state.negative, capped, versus_low, versus_high, rest)
@@ -257,7 +216,7 @@ class _Reader:
         if self._step:
             if at >= self._scale and digit:
                 return None
-            rest = (state.rest * 10 + digit) % self._step if at < self._scale else state.rest
+            rest = self._remainders.after(state.rest, digit) if at < self._scale else state.rest
         capped = min(at + 1, max(len(low), len(high), self._scale))
         broken = self._spec.fractional and (state.broken or digit > 0)
         return _Reading(_FRACTION, state.negative, capped, versus_low, versus_high, rest, broken)
@@ -317,42 +276,7 @@ def _magnitudes(spec: NumberSpec, negative: bool) -> _Magnitudes | None:
     return _Magnitudes(_bound(near), near_open, None if far is None or far >= _ENDLESS else _bound(far), far_open)
 
 
-def _automaton(spec: NumberSpec, meter: Meter) -> Dfa:
+def spelled(spec: NumberSpec, meter: Meter) -> Dfa:
     """Numbers of any number of digits."""
     reader = _Reader(spec)
     return minimise(trim(explore(_Reading(_BEGIN, False), reader.step, reader.final, meter)))
-
-
-@dataclass(frozen=True, slots=True)
-class NumberText:
-    """Numbers as bytes. counted: MAX_DIGITS is not in the automaton, a register has to count the digits."""
-
-    dfa: Dfa
-    counted: bool = False
-
-    def limited(self, meter: Meter) -> Dfa:
-        """Without a register."""
-        return few_digits(self.dfa, meter) if self.counted else self.dfa
-
-
-def number_text(spec: NumberSpec, meter: Meter, where: str = "") -> NumberText:
-    """Every number that fits; trimmed, empty when none does. Raises ConstraintTooLarge when the residues of multipleOf
-    are too many to tell apart."""
-    for divisors in (spec.divisors, *((d,) for d in spec.excluded)):
-        step, scale = _common_step(divisors)
-        if step > _MAX_STEP or scale > MAX_DIGITS:
-            raise ConstraintTooLarge(
-                f"multipleOf asks for multiples of {step} / 10^{scale}, and steps above {_MAX_STEP} are not enforced",
-                keyword="multipleOf", where=where, fix="Use a smaller or rounder multipleOf.")
-    return meter.shared(spec, lambda: _number_text(spec, meter), lambda text: text.dfa.size)
-
-
-def _number_text(spec: NumberSpec, meter: Meter) -> NumberText:
-    dfa = _automaton(spec, meter)
-    for divisor in spec.excluded:
-        multiples = _automaton(NumberSpec(divisors=(divisor,)), meter)
-        dfa = intersect([dfa, complement(multiples, _BYTES)], meter)
-    text = NumberText(minimise(dfa) if spec.excluded else dfa, counted=True)
-    if (spec.divisors or spec.excluded) and len(text.dfa.edges) * MAX_DIGITS > _GLADLY:
-        return text
-    return NumberText(text.limited(meter))

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from .dfa import Dfa, longest
 from .errors import Unsatisfiable
 from .json_text import JsonValue
-from .numbers import NumberText
+from .number_text import NumberText
 from .strings import StringText
 
 

@@ -21,7 +21,7 @@ from .keywords import refuse
 from .limits import Meter
 from .meaning import Meaning, kind_of
 from .minimise import minimise
-from .numbers import number_text
+from .number_text import number_text
 from .plan import ItemMachine, ListPlan, Member, ObjectPlan, Pair, ValuePlan, Witnesses, find_possible, unsatisfiable
 from .shape import Places, Shape, SomeProperty
 from .strings import ANY_CHARACTERS, StringText, free_text, shaped_text, without
@@ -155,6 +155,8 @@ class Planner:
         if "number" in shape.kinds:
             number = replace(shape.number, zeros=self._writing.spelling == "any")
             numbers = number_text(number, self._meter, shape.pointer)
+            if numbers.note:
+                self._meaning.note(f"multipleOf at {shape.pointer}: {numbers.note}")
             plan.numbers.extend([] if numbers.dfa.empty else [numbers])
         if "string" in shape.kinds:
             plan.strings.extend(self._strings(shape, plan.freely))

@@ -12,7 +12,9 @@ from espalier.grammars.compile import compile_constraint
 from espalier.grammars.constraint import JsonSchema
 from espalier.grammars.errors import ConstraintTooLarge, InvalidConstraint, Unsatisfiable
 from espalier.grammars.limits import Limits, Meter
-from espalier.grammars.numbers import NumberSpec, number_text
+from espalier.grammars.multiples import states_of
+from espalier.grammars.number_text import number_text
+from espalier.grammars.numbers import NumberSpec, spelled
 
 from .naive import Naive
 
@@ -40,6 +42,17 @@ TABLE = [
     ('{"type":["number","string"],"multipleOf":19.99,"minimum":1}',
      ["19.99", "1999", "39.980", str(1999 * 10**36), '"a"'], ["0", "-19.99", "19.98", str(1999 * 10**37), "1.999"]),
     ('{"type":"integer","not":{"multipleOf":97}}', ["1", "-96", "9" * 40], ["0", "97", "-194", "9" * 41]),
+    ('{"type":"integer","multipleOf":65536}', ["0", str(65536 * 10**30 + 65536), "-131072"],
+     ["65537", "32768", "5" * 40]),
+    ('{"type":"integer","multipleOf":0.123456789}', ["0", "123456789", "-246913578"],
+     ["1" + "0" * 39, "123456788", "0.0"]),
+    ('{"type":"number","multipleOf":0.123456789}',
+     ["0", "0.0", "0.123456789", "-0.2469135780", "1.23456789", "0.61728394500"],
+     ["0.123456788", "1.", "-0", "-0.0", "1e2", "00", "0.12345678"]),
+    ('{"type":"number","multipleOf":123456789,"minimum":1e20,"maximum":1.00000000001e20}',
+     [str(123456789 * 810000007372), "100000000000246905297.00"], ["123456789", str(123456789 * 810000007371)]),
+    ('{"type":"number","not":{"multipleOf":123456.789}}', ["1", "-123456.788", "0.001", "123456.7890001"],
+     ["0", "0.00", "123456.789", "-246913.5780"]),
     ('{"const":2.5}', ["2.5"], ["2.50", "2"]),
     ('{"enum":[100,1e2]}', ["100"], ["1e2", "100.0"]),
 ]
@@ -59,7 +72,8 @@ def test_numbers_are_held_to_their_schema(schema: str, accepted: list[str], reje
     ('{"multipleOf":0}', InvalidConstraint, "multipleOf"),
     ('{"$schema":"https://json-schema.org/draft/2020-12/schema","exclusiveMaximum":true}', InvalidConstraint,
      "exclusiveMaximum"),
-    ('{"type":"integer","multipleOf":0.123456789}', ConstraintTooLarge, "multipleOf"),
+    ('{"type":"integer","multipleOf":123456789,"not":{"multipleOf":41152263}}', Unsatisfiable, "schema"),
+    ('{"type":"integer","multipleOf":1e-45}', ConstraintTooLarge, "multipleOf"),
     ('{"minimum":1e999999999}', ConstraintTooLarge, "number"),
 ])
 def test_impossible_numbers_are_refused(schema: str, error: type[Exception], keyword: str) -> None:
@@ -72,11 +86,11 @@ def test_impossible_numbers_are_refused(schema: str, error: type[Exception], key
 DECIMALS = st.decimals(min_value=-120, max_value=120, places=2).map(lambda d: d.normalize() + 0)
 BOUNDS = st.one_of(st.none(), DECIMALS)
 STEPS = st.sampled_from([(), (Decimal(3),), (Decimal("0.25"),), (Decimal("0.5"), Decimal("0.2")), (Decimal(10),),
-                         (Decimal(29),), (Decimal("4.1"),)])
+                         (Decimal(29),), (Decimal("4.1"),), (Decimal("0.0000123457"),), (Decimal("15") * 2**20,)])
 SPECS = st.builds(NumberSpec, st.booleans(), BOUNDS, st.booleans(), BOUNDS, st.booleans(), STEPS, st.booleans())
 NUMERALS = st.builds(
     lambda sign, whole, fraction: f"{sign}{whole}{fraction}", st.sampled_from(["", "-"]), st.integers(0, 130),
-    st.sampled_from(["", ".0", ".5", ".25", ".250", ".01", ".99", ".2", ".125"]),
+    st.sampled_from(["", ".0", ".0000123457", ".00006172850", ".5", ".25", ".250", ".01", ".99", ".2", ".125"]),
 )
 
 
@@ -89,3 +103,16 @@ def test_text_is_accepted_exactly_when_its_value_fits(spec: NumberSpec, numerals
         value = Decimal(text)
         spelled_right = not (text.startswith("-") and value == 0) and not (spec.integer and "." in text)
         assert dfa.accepts(text.encode()) == (spelled_right and spec.admits(value)), text
+
+
+@pytest.mark.parametrize("step", [1, 7, 8, 12, 30, 625, 1024, 9000, 65536])
+def test_digits_tell_of_a_remainder_as_little_as_they_must(step: int) -> None:
+    least = spelled(NumberSpec(integer=True, lower=Decimal(0), divisors=(Decimal(step),)), Meter(Limits()))
+    assert states_of(step) <= len(least.edges) <= states_of(step) + 2  # no digit yet, and a zero that nothing follows
+
+
+def test_multiples_that_are_left_out_are_noted() -> None:
+    compiled = compile_constraint(JsonSchema('{"type":"integer","multipleOf":123456789}'))
+    assert compiled.notes == ("multipleOf at #: numbers are written from -68518517895 to 68518517895",)
+    few = compile_constraint(JsonSchema('{"type":"integer","multipleOf":123456789,"minimum":0,"maximum":1e9}'))
+    assert few.notes == ()
