@@ -27,9 +27,9 @@ ENFORCED = (
     Support(("minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum"), "assertion", "exact"),
     Support(("multipleOf",), "assertion",
             "exact; where telling multiples apart by their digits takes more than 10,000 states (a step without its "
-            "power of ten has at most as many as itself, powers of 2 and 5 have fewer: 65,536 has 2,829), those nearest "
-            "to zero within the bounds are written, so many as have 10,000 digits together (1,111 of nine digits); a "
-            "note then says up to where"),
+            "power of ten has at most as many as itself, powers of 2 and 5 have fewer: 65,536 has 2,829), those "
+            "nearest to zero within the bounds are written, so many as have 10,000 digits together (1,111 of nine "
+            "digits); a note then says up to where"),
     Support(("minLength", "maxLength"), "assertion", "characters, not bytes"),
     Support(("pattern",), "assertion", "a search, as the standard says: `^` and `$` anchor it"),
     Support(("format",), "assertion", "those [below](#formats)"),
