@@ -13,6 +13,7 @@ from urllib.parse import unquote, urldefrag, urljoin
 
 from .errors import InvalidConstraint, UnsupportedKeyword
 from .json_text import JsonValue
+from .metaschemas import metaschema
 
 _NOT_SCHEMAS = frozenset({"const", "enum", "default", "examples"})
 # What a look through the whole schema is for; `id` is the older name of `$id` (legacy.py).
@@ -91,7 +92,7 @@ class Document:
         locator, fragment = urldefrag(reference)
         if locator:
             absolute = urljoin(self._bases.get(resource, ""), locator)
-            if absolute not in self._resources:
+            if absolute not in self._resources and not self._adopt(absolute):
                 raise UnsupportedKeyword(f"$ref {reference!r} is outside this schema, and nothing is fetched",
                                          keyword="$ref", where=where, fix="Put the definition into $defs.")
             resource = self._resources[absolute]
@@ -126,6 +127,18 @@ class Document:
                 f"$dynamicRef {reference!r} could lead to {len(declaring)} places, which depends on the way to it",
                 keyword=keyword, where=where, fix="Use $ref, or declare the anchor in the root resource.")
         return place
+
+    def _adopt(self, uri: str) -> bool:
+        """Whether this is a meta-schema; it is a resource then, as if it were bundled among the definitions."""
+        found = metaschema(uri)
+        if found is None:
+            return False
+        place = f"#/$defs/{uri.replace('/', '~1')}"
+        while place in self._bases:
+            place += "+"
+        self._values[place] = found
+        self._declare(place, found, "#")
+        return True
 
     def _walk(self, place: str, fragment: str, reference: str, where: str) -> str:
         for token in fragment.split("/")[1:]:

@@ -18,7 +18,6 @@ _DEEPEST = 100
 class Readings:
     def __init__(self, document: Document) -> None:
         self._document = document
-        self._alone = document.split
         self._numbers: dict[Hashable, int] = {}
         self._known: dict[str, int] = {}
 
@@ -26,7 +25,7 @@ class Readings:
         """Equal for places that mean the same."""
         if place not in self._known:
             schema = self._document.schema(place)
-            alone = self._alone or depth_of(schema) > _DEEPEST
+            alone = self._document.split or depth_of(schema) > _DEEPEST
             reading: Hashable = ("place", place) if alone else self._read(schema)
             self._known[place] = self._numbers.setdefault(reading, len(self._numbers))
         return self._known[place]

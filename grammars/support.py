@@ -52,8 +52,9 @@ ENFORCED = (
             "other: where items of one are compared by value and of the other two must be equal, or where both can be "
             "read in more than 256 ways together, as in lists that nest without end"),
     Support(("$ref", "$dynamicRef", "$recursiveRef"), "branch",
-            "to places, `$id` and `$anchor` of the same schema, recursion included; nothing is fetched. A dynamic one "
-            "is refused where its place depends on the way that led to it"),
+            "to places, `$id` and `$anchor` of the same schema, recursion included, and to the meta-schemas of drafts "
+            "4, 6, 7 and 2020-12; nothing is fetched. A dynamic one is refused where its place depends on the way that "
+            "led to it"),
 )
 # What constrains nothing, and is not noted either.
 ANNOTATIONS = (
