@@ -40,6 +40,11 @@ class Expression:
     def __radd__(self, other: str) -> Expression:
         return Expression(expression(other).parts + self.parts)
 
+    def __format__(self, _: str) -> str:
+        """Raises ProgramError: inside an f-string its description would become text of the prompt, and nothing run."""
+        raise ProgramError("gen, select and roles cannot stand in an f-string",
+                           fix='Glue them with +, as in f"It is {x} " + gen("y") + ".".')
+
 
 def expression(addition: object) -> Expression:
     """Strings and expressions as expressions. Raises ProgramError for anything else."""
@@ -126,10 +131,11 @@ def select(name: str | None = None, choices: Sequence[str] = ()) -> Expression:
 
     A choice whose tokens begin another's competes with the probability that the longer ones leave (see choices.py).
     """
+    written = _name(name)
     chosen = options(choices)
     if "" in chosen:
         raise ProgramError("a choice is empty and has no token to score", where=f"choices[{chosen.index('')}]")
-    return Expression((Part(ir.Select(chosen, _name(name))),))
+    return Expression((Part(ir.Select(chosen, written)),))
 
 
 def system(content: str | Expression) -> Expression:
@@ -154,7 +160,8 @@ def _message(role: ir.Role, content: str | Expression) -> Expression:
 def _name(name: object) -> str | None:
     if name is None or (isinstance(name, str) and name):
         return name
-    raise ProgramError(f"a variable's name must be a non-empty string, not {name!r}", where="name")
+    raise ProgramError(f"a variable's name must be a non-empty string, not {name!r}", where="name",
+                       fix="It comes first; choices and options follow it.")
 
 
 def _stops(stop: object, *, whole: bool) -> tuple[str, ...]:

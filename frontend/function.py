@@ -6,6 +6,7 @@ import functools
 import inspect
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
+from types import MethodType
 from typing import Any
 
 from .errors import ProgramError
@@ -87,6 +88,10 @@ class Function:
         self._refuse_unknown(kwargs)
         return Function(self._body, {**self._bound, **kwargs})
 
+    def __get__(self, instance: object | None, owner: type | None = None) -> Function:
+        """In a class a program is a method, `def f(self, s, ...)`: of an instance it has `self` already."""
+        return self if instance is None else Function(MethodType(self._body, instance), self._bound)
+
     def __call__(self, state: BaseState, /, *args: Any, **kwargs: Any) -> Any:
         """Inside another program: run the body on that program's state. An async body is awaited."""
         if not isinstance(state, BaseState):
@@ -123,7 +128,8 @@ class Function:
     def _item(self, k: int, item: Item) -> Call:
         if not isinstance(item, (Mapping, tuple, list)):
             raise ProgramError(
-                f"an item must be a dict or a tuple of arguments, not {type(item).__name__}", where=f"items[{k}]"
+                f"an item must be a dict or a tuple of arguments, not {type(item).__name__}", where=f"items[{k}]",
+                fix="Write a single argument as (x,).",
             )
         try:
             return self._call((), item) if isinstance(item, Mapping) else self._call(tuple(item), {})

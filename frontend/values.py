@@ -12,6 +12,8 @@ from .errors import ProgramError
 from .slot import Reader
 from .types import type_schema
 
+_IGNORECASE, _DOTALL, _UNICODE, _ASCII = 2, 16, 32, 256  # re's flags
+
 
 @dataclass(frozen=True, slots=True)
 class Kind:
@@ -96,10 +98,23 @@ def options(choices: object) -> tuple[str, ...]:
 
 
 def _pattern(regex: object) -> str:
-    pattern = getattr(regex, "pattern", regex)  # re.Pattern, without importing re
+    pattern, flags = getattr(regex, "pattern", regex), getattr(regex, "flags", 0)  # of an re.Pattern, without re
     if not isinstance(pattern, str):
         raise ProgramError(f"regex must be a string, not {type(regex).__name__}", where="regex")
-    return spelled(pattern, "regex")
+    return spelled(_flagged(pattern, flags), "regex")
+
+
+def _flagged(pattern: str, flags: int) -> str:
+    """The pattern with the flags of a compiled one written at its beginning, where some may stand already."""
+    if flags & ~(_IGNORECASE | _DOTALL | _ASCII | _UNICODE):
+        raise ProgramError("of a compiled pattern only the flags I, S, A and U can be kept", where="regex",
+                           fix="Write the pattern without the other ones.")
+    letters = ("i" if flags & _IGNORECASE else "") + ("s" if flags & _DOTALL else "")
+    if not letters:
+        return pattern
+    inline, closed, rest = pattern.removeprefix("(?").partition(")")
+    written = pattern.startswith("(?") and closed and inline.isalpha()
+    return f"(?{letters}){rest if written else pattern}"
 
 
 def _grammar(text: object, where: str) -> str:

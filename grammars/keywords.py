@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from decimal import Decimal
 
@@ -97,7 +98,7 @@ def check_form(keyword: str, value: JsonValue, place: str) -> None:
     """Raises InvalidConstraint when a standard keyword of the schema at `place` holds what it may not."""
     form = FORMS.get(keyword)
     if form is not None and not form[0](value):
-        shown = repr(value)
+        shown = json.dumps(value, ensure_ascii=False, default=float)
         raise InvalidConstraint(
             f"{keyword} must be {form[1]}, not {shown if len(shown) <= 60 else shown[:57] + '...'}",
             keyword=keyword, where=f"{pointer_of(place)}/{keyword}",

@@ -8,6 +8,7 @@ from .errors import InvalidConstraint, UnsupportedKeyword
 from .unicode_tables import is_script, property_set
 
 _CONTROL = {"t": 0x09, "n": 0x0A, "v": 0x0B, "f": 0x0C, "r": 0x0D}
+_ANCHORS = {"A": "^", "Z": "$", "z": "$"}  # of other dialects
 _SYNTAX = frozenset("^$\\.*+?()[]{}|/")
 _PUNCTUATION = frozenset("!\"#%&',-:;<=>@_`~ ") | _SYNTAX
 
@@ -69,7 +70,8 @@ class Reader:
             return self._unicode(start)
         if symbol in _PUNCTUATION:
             return ord(symbol)
-        raise self._invalid(f"the escape \\{symbol} is not known", start)
+        meant = f" (write {_ANCHORS[symbol]})" if symbol in _ANCHORS else ""
+        raise self._invalid(f"the escape \\{symbol} is not known{meant}", start)
 
     def _unicode(self, start: int) -> int:
         if self._peek() == "{":

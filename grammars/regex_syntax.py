@@ -45,6 +45,8 @@ _OPENINGS: tuple[tuple[str, tuple[bool, bool] | None], ...] = (
 _FLAGS = re.compile(r"\(\?([isu]+)\)")
 _MODIFIERS = re.compile(r"\?([is]*)(?:-([is]+))?:")  # of one group (ECMA-262 2025; Python writes them so too)
 _UP_TO = re.compile(r"\{,\d+\}")
+_NAMED = re.compile(r"\[[:.=]\^?\w+[:.=]\]")  # [:alpha:] of POSIX, which ECMA-262 would read as characters
+_CLOSED = re.compile(r"(?:[^\[\]\\]|\\.)*\]", re.DOTALL)  # a bracket that nothing opened follows
 
 
 @dataclass(slots=True)
@@ -257,6 +259,8 @@ class _Parser(Reader):
             high = self._member(start)
             found.append(self._range(low, high, dash))
         self._at += 1
+        if not found and _CLOSED.match(self._text, self._at):
+            raise self._unsupported("class", "a bracket first in a class (dialects differ; write \\])", start)
         members = self._cased(charset.union(*found))
         return charset.complement(members) if negative else members
 
@@ -271,6 +275,8 @@ class _Parser(Reader):
         if self._at >= len(self._text):
             raise self._invalid("a class is not closed", start)
         place = self._at
+        if _NAMED.match(self._text, place):
+            raise self._unsupported("class", "a class of POSIX (dialects differ; write A-Z, \\d or \\p{L})", place)
         symbol = self._take()
         if symbol != "\\":
             if 0xD800 <= ord(symbol) <= 0xDFFF:

@@ -65,8 +65,7 @@ class Complaints:
                 return InvalidParameter(f"{path}: {wanted}, not {_short(value)}", where=path)
             case "too_short" if isinstance(value, list):
                 return InvalidParameter(f"{path} is empty", where=path, fix="Send at least one.")
-        message = error["msg"].removeprefix("Input ")
-        return InvalidParameter(f"{path}: {message}, not {_short(value)}", where=path)
+        return InvalidParameter(f"{path}: {_wanted(error)}, not {_short(value)}", where=path)
 
     def _nearest(self, loc: tuple[int | str, ...], name: str) -> str:
         if len(loc) == 1 and name in self._replaced:
@@ -98,6 +97,24 @@ def _locate(loc: tuple[int | str, ...], body: Json) -> tuple[str, Json]:
             continue
         path += path_step(step)
     return path.removeprefix(".")[:256], value
+
+
+def _wanted(error: ErrorDetails) -> str:
+    """What should stand there, in the words of JSON."""
+    context = error.get("ctx", {})
+    match error["type"]:
+        case "dict_type" | "model_type" | "model_attributes_type":
+            return "should be an object"
+        case "list_type":
+            return "should be a list"
+        case "string_too_short" | "string_too_long" | "too_long":
+            short = "min_length" in context
+            bound = context["min_length" if short else "max_length"]
+            kind = "character" if error["type"].startswith("string") else "item"
+            return f"should have at {'least' if short else 'most'} {bound} {kind}{'' if bound == 1 else 's'}"
+        case "literal_error" if context.get("expected") in ("True", "False"):
+            return f"should be {context['expected'].lower()}"
+    return error["msg"].removeprefix("Input ")
 
 
 def _short(value: Json) -> str:

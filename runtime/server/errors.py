@@ -211,8 +211,9 @@ def _refusal_problem(cause: Refusal) -> Problem:
 
 def _http_problem(cause: HTTPException) -> Problem:
     texts = {
-        404: ("There is no such route.", "not_found"),
-        405: ("The route does not take this method.", "method_not_allowed"),
+        404: ("There is no such route. Those of the API are /v1/chat/completions, /v1/responses, /v1/completions and "
+              "/v1/models: the base URL of a client ends in /v1.", "not_found"),
+        405: ("The route does not take this method: what generates is POST, what tells is GET.", "method_not_allowed"),
     }
     message, code = texts.get(cause.status_code, ("The request was refused.", "refused"))
     kind = SERVER if cause.status_code >= 500 else INVALID

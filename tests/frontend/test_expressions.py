@@ -92,6 +92,42 @@ def test_select_refuses(choices: Any, place: str) -> None:
     assert caught.value.where == place
 
 
+def test_choices_in_the_place_of_the_name_are_told_so() -> None:
+    with pytest.raises(esp.ProgramError, match=r"name must be .* It comes first") as caught:
+        esp.select(["yes", "no"])  # type: ignore[arg-type]
+    assert caught.value.where == "name"
+
+
+@pytest.mark.parametrize("addition", [esp.gen("x"), esp.select("x", ["a"]), esp.user("a"), "a" + esp.gen("x")])
+def test_an_expression_in_an_f_string_is_refused_and_not_described(addition: esp.Expression) -> None:
+    with pytest.raises(esp.ProgramError, match=r"f-string.*Glue them"):
+        f"It is {addition}."
+    assert "Part" in f"{addition!r}"
+
+
+@pytest.mark.parametrize(
+    ("pattern", "sent"),
+    [
+        (re.compile("a.b"), "a.b"),
+        (re.compile("a.b", re.IGNORECASE), "(?i)a.b"),
+        (re.compile("a.b", re.DOTALL | re.ASCII), "(?s)a.b"),
+        (re.compile("(?s)a.b", re.IGNORECASE), "(?is)a.b"),
+        (re.compile("(?i)a(b)"), "(?i)a(b)"),
+        (re.compile("(?:a)b", re.IGNORECASE), "(?i)(?:a)b"),
+        (re.compile("a b", re.VERBOSE), None),
+        (re.compile("^a", re.MULTILINE), None),
+    ],
+)
+def test_the_flags_of_a_compiled_pattern_are_kept_or_refused(pattern: re.Pattern[str], sent: str | None) -> None:
+    if sent is not None:
+        node = only_node(esp.gen("x", regex=pattern))  # type: ignore[arg-type]
+        assert isinstance(node, ir.Gen)
+        assert node.spec.constraint == Regex(sent)
+    else:
+        with pytest.raises(esp.ProgramError, match="flags"):
+            esp.gen("x", regex=pattern)  # type: ignore[arg-type]
+
+
 @pytest.mark.parametrize("addition", [3, None, b"bytes", ["a"], object()])
 def test_only_text_and_expressions_are_added(script: Script, addition: Any) -> None:
     @esp.function

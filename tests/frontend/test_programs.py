@@ -235,6 +235,23 @@ def test_wrong_arguments_are_named(script: Script, args: tuple[str, ...], kwargs
         describe.run(*args, backend=script(), **kwargs)
 
 
+def test_a_program_in_a_class_is_a_method(script: Script) -> None:
+    class Guide:
+        def __init__(self, manner: str) -> None:
+            self.manner = manner
+
+        @esp.function
+        def answer(self, s: esp.State, question: str) -> str:
+            s += f"{self.manner}: {question} "
+            return str(s.gen("reply"))
+
+    guide = Guide("Briefly")
+    assert guide.answer.run("Why?", backend=script(["So."])).text() == "Briefly: Why? So."
+    assert guide.answer.bind(question="How?").run(backend=script(["Thus."])).result == "Thus."
+    states = guide.answer.run_batch([{"question": "Who?"}], backend=script(["You."]))
+    assert [state.text() for state in states] == ["Briefly: Who? You."]
+
+
 def test_wrong_uses_are_refused_with_a_way_out(script: Script) -> None:
     with pytest.raises(esp.ProgramError, match=r"describe\.run"):
         describe("a pear")

@@ -50,6 +50,16 @@ def test_what_says_nothing_is_accepted(schema: str) -> None:
     assert compile_constraint(JsonSchema(schema)).notes == ()
 
 
+@pytest.mark.parametrize(("schema", "told"), [
+    ('{"maxLength":true}', "not true"), ('{"minimum":null}', "not null"), ('{"maxItems":1.5}', "not 1.5"),
+    ('{"properties":{"a":2.5}}', 'not {"a": 2.5}'), ('{"type":"\u00e9"}', 'not "\u00e9"'),
+])
+def test_a_wrong_value_is_told_as_json(schema: str, told: str) -> None:
+    with pytest.raises(InvalidConstraint) as caught:
+        compile_constraint(JsonSchema(schema))
+    assert caught.value.message.endswith(told)
+
+
 INVALID = [
     ('{"properties":{"n":{"type":"int"}}}', "type", "#/properties/n/type"),
     ('{"type":[]}', "type", "#/type"),

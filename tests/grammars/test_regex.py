@@ -54,6 +54,8 @@ ACCEPTED = [
     ("(?!^[-+.]*$)[+-]?0*\\d*\\.?\\d*", ["1", "-0.5", "+.5"], ["", "-", "."]),
     ("[]", [], ["", "a"]),
     ("[^]", ["a", "\n"], ["", "aa"]),
+    ("[^][a]]?", ["ba", "ba]"], ["b]"]),
+    ("[[:alpha]", ["[", ":", "l"], ["z"]),
 ]
 
 
@@ -132,6 +134,9 @@ REFUSED = [
     ("a{,3}", UnsupportedKeyword, "column 2"),
     ("x(?i)a", UnsupportedKeyword, "column 2"),
     ("a++", UnsupportedKeyword, "column 3"),
+    ("x[[:alpha:]]+", UnsupportedKeyword, "column 3"), ("[a[:^digit:]]", UnsupportedKeyword, "column 3"),
+    ("[]a]", UnsupportedKeyword, "column 1"), ("\\[[^]]*\\]", UnsupportedKeyword, "column 3"),
+    ("\\Aa", InvalidConstraint, "column 1"),
     ("(a{100}){101}", ConstraintTooLarge, "column 1"),
     ("a{99999999999}", ConstraintTooLarge, "column 3"),
     ("a^b", Unsatisfiable, "column 1"),

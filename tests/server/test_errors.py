@@ -104,6 +104,11 @@ def test_every_wrong_route_has_the_shape(server: LiveServer, method: str, path: 
         assert_shape(reply)
 
 
+def test_a_base_url_without_its_version_is_told_so(server: LiveServer) -> None:
+    reply = server.http.post(server.url + "/chat/completions", json={})
+    assert "/v1/chat/completions" in reply.json()["error"]["message"]
+
+
 def function(name: str, parameters: object = None) -> dict[str, object]:
     return {"type": "function", "function": {"name": name, "parameters": parameters}}
 

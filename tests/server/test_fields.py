@@ -64,6 +64,23 @@ def test_a_literal_of_another_type_is_refused_by_its_field(server: LiveServer) -
     assert server.complete(text | {"best_of": 1}).status_code == server.post(chat | {"store": False}).status_code == 200
 
 
+@pytest.mark.parametrize(
+    ("field", "value", "words"),
+    [
+        ("modalities", ["text", "audio"], "should have at most 1 item, not a list"),
+        ("response_format", [], "should be an object, not a list"),
+        ("messages", "hi", "should be a list, not 'hi'"),
+        ("messages", ["hi"], "should be an object, not 'hi'"),
+        ("stop", "", "should have at least 1 character, not ''"),
+        ("cache_salt", "x" * 513, "should have at most 512 characters"),
+        ("store", True, "should be false, not true"),
+    ],
+)
+def test_a_wrong_value_is_told_in_the_words_of_json(server: LiveServer, field: str, value: object, words: str) -> None:
+    chat = {"model": "org/tiny", "messages": [{"role": "user", "content": "x"}]}
+    assert words in server.post(chat | {field: value}).json()["error"]["message"]
+
+
 def test_our_own_fields_arrive_at_the_session(client: openai.OpenAI, runtime: FakeRuntime) -> None:
     ask(client, extra_body={"top_k": 5, "min_p": 0.25, "ignore_eos": True})
     spec = runtime.asked[0].spec
