@@ -3,8 +3,10 @@
 The states of the list's machine come several times over: where no item was chosen to come again, where some were, one
 time for each language that the two may share, and behind two equal ones, where items may be anything. Which items are
 chosen is followed in all ways at once; of ways that differ only in this, one has chosen what all others have
-(alike.outdone). The last item that may be equal to one before is written as that was, for whether another text can
-still come to its value is not known in the middle of it.
+(alike.outdone): so that it has, whatever the places on its way, the first is chosen where its place allows the whole
+language, the others wherever what both allow is possible. Keys stand in an order of their own there, so what comes
+again is written in one of these ways. The last item that may be equal to one before is written as that was, for whether
+another text can still come to its value is not known in the middle of it.
 """
 
 from __future__ import annotations
@@ -44,6 +46,12 @@ class AlikeItems:
             if pair.both.possible and pair.one.possible and pair.other.possible:
                 arcs = self._shared.setdefault(emitter.value(pair.both, depth + 1), set())
                 arcs |= {emitter.value(pair.one, depth + 1), emitter.value(pair.other, depth + 1)}
+        # by the same, and the rule of an arc, the rule of what both allow
+        self._joined = {rule: dict.fromkeys(arcs, rule) for rule, arcs in self._shared.items()}
+        for join in plan.joins:
+            if join.both.possible and join.one.possible and join.other.possible:
+                self._joined[emitter.value(join.one, depth + 1)].setdefault(
+                    emitter.value(join.other, depth + 1), emitter.value(join.both, depth + 1))
         self._goes_on = {rule: _goes_on(self._arcs, self._finals, arcs) for rule, arcs in self._shared.items()}
         # Where all items are of one rule, each is chosen.
         self._all = len({rule for arcs in self._arcs for rule, _ in arcs} | self._shared.keys()) == 1
@@ -82,9 +90,12 @@ class AlikeItems:
             for shared, arcs in self._shared.items() if chosen == _NONE else ():
                 if rule in arcs:
                     yield shared, NOTHING, (shared, target)
+            if chosen in self._joined and rule in self._joined[chosen]:
+                yield self._joined[chosen][rule], NOTHING, (chosen, target)
             if chosen in self._shared and rule in self._shared[chosen]:
-                yield chosen, NOTHING, (chosen, target)
-                yield chosen, AGAIN if target in self._goes_on[chosen] else COPY, (_EQUAL, target)
+                for again in dict.fromkeys(self._joined[chosen].values()):
+                    compared = again == chosen and target in self._goes_on[chosen]
+                    yield again, AGAIN if compared else COPY, (_EQUAL, target)
 
     def _blanks(self, state: int) -> int:
         """A state between items, with the blanks that may stand there."""

@@ -1,7 +1,7 @@
-"""Lists in each other whose items are compared, two of some being equal: what of it is refused.
+"""Lists of which two items must be equal, and lists in each other whose items are compared: what of it is refused.
 
-Which items may come again is followed in all ways at once (alike_lists.py), in a list and in each list inside it: these
-ways multiply, and an answer has so many only (Limits.readings).
+Which items may come again, and count for `contains`, is followed in all ways at once (alike_lists.py), in a list and in
+each list inside it: these ways multiply, and an answer has so many only (Limits.readings).
 """
 
 from __future__ import annotations
@@ -24,7 +24,8 @@ def check_nesting(rules: Sequence[Rule], most: int) -> None:
         inside = _within(rules, [call.rule for call in rules[number].calls], frozenset())
         for other in inside:
             if other in lists and (number in alike) != (other in alike):
-                raise _refuse(rules[other], "where the items of one differ, and two of the other's are equal")
+                raise _refuse(rules[other], "in lists inside each other where the items of one differ, and two of the "
+                                            "other's are equal")
     ways = _Ways(rules, alike, most)
     for number in sorted(alike):
         ways.of(number, 0)
@@ -43,7 +44,7 @@ class _Ways:
         """Raises UnsupportedKeyword where there are too many; each list doubles those of the lists around it."""
         if number not in self._known:
             if 2 ** depth > self._most:
-                raise _refuse(self._rules[number], f"where both can be read in more than {self._most} ways together")
+                raise self._many(number, depth)
             calls: dict[int, list[tuple[int, int]]] = {}
             for call in self._rules[number].calls:
                 calls.setdefault(call.source, []).append((call.rule, call.target))
@@ -51,9 +52,13 @@ class _Ways:
             most = max((sum(inside[rule] for state in states for rule, _ in calls[state])
                         for states in self._levels(number, calls)), default=1)
             if most > self._most:
-                raise _refuse(self._rules[number], f"where both can be read in more than {self._most} ways together")
+                raise self._many(number, depth + max(inside.values()) - 1)
             self._known[number] = most
         return self._known[number]
+
+    def _many(self, number: int, nested: int) -> UnsupportedKeyword:
+        what = "in lists inside each other where both" if nested > 0 else "where the items"
+        return _refuse(self._rules[number], f"{what} can be read in more than {self._most} ways together")
 
     def _inside(self, rule: int, depth: int) -> int:
         lists = [one for one in _within(self._rules, [rule], self._alike) if one in self._alike]
@@ -94,4 +99,4 @@ def _within(rules: Sequence[Rule], starts: Iterable[int], stops: Iterable[int]) 
 
 
 def _refuse(rule: Rule, why: str) -> UnsupportedKeyword:
-    return refuse("uniqueItems", rule.pointer, f"is not negated (not, oneOf, if) in lists inside each other {why}")
+    return refuse("uniqueItems", rule.pointer, f"is not negated (not, oneOf, if) {why}")

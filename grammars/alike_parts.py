@@ -38,19 +38,21 @@ def _mark_parts(tables: Tables, layout: Layout, index: int) -> None:
     ways: dict[int, list[int]] = {}
     for source, target in layout.flat.edges_of(index)[:, [SOURCE, TARGET]].tolist():
         ways.setdefault(source, []).append(target)
-    new: dict[int, list[int]] = {}  # by the rule of an item that may come again, where it leads
+    before: dict[int, list[int]] = {}
+    for source, targets in ways.items():
+        for target in targets:
+            before.setdefault(target, []).append(source)
+    cheapest: dict[int, int] = {}  # of the items that may come again, by the state before them
     for call in rule.calls:
         states[start + call.target, PART] = parts[call.action]
-        if call.action == NOTHING:
-            new.setdefault(call.rule, []).append(call.target)
-    if len({call.rule for call in rule.calls}) > 1:
-        for call in rule.calls:
-            if call.action == ANYWAY:
-                ways.setdefault(call.source, []).append(call.target)
-    for called, targets in new.items():
-        cheapest = int(tables.distance[states[int(tables.rules[called, START]), BASE]])
-        for state in _behind(targets, ways):
-            states[start + state, SAME], states[start + state, BOTH] = cheapest, FAR
+        if call.action in (AGAIN, COPY):
+            cost = int(tables.distance[states[int(tables.rules[call.rule, START]), BASE]])
+            cheapest[call.source] = min(cost, cheapest.get(call.source, FAR))
+        else:
+            before.setdefault(call.target, []).append(call.source)
+    for cost in sorted(set(cheapest.values()), reverse=True):
+        for state in _behind([state for state, least in cheapest.items() if least == cost], before):
+            states[start + state, SAME], states[start + state, BOTH] = cost, FAR
     if len({call.rule for call in rule.calls}) == 1:
         _mark_both(tables, layout, index, ways)
 

@@ -115,7 +115,8 @@ class ListPlan:
     different: with unique, when the texts of items are compared. machine: where position alone does not say what may
     stand next; then it says everything. unlike: with unique, when the values of items are compared, whatever their
     texts. alike: the pointer of uniqueItems, where some two items must be equal and their values are compared; pairs:
-    which two may be, all of them arcs of the machine.
+    which two may be, all of them arcs of the machine; joins: by what two may be, and an arc, what an item of that arc
+    is that may come again as one of these.
     enough: with unlike, by id of a value's plan, how many values suffice where that is less than least."""
 
     pointer: str
@@ -129,6 +130,7 @@ class ListPlan:
     unlike: bool = False
     alike: str | None = None
     pairs: list[Pair] = field(default_factory=list)
+    joins: list[Pair] = field(default_factory=list)
     enough: dict[int, int] = field(default_factory=dict)
     possible: bool = False
 
@@ -263,7 +265,7 @@ def mentioned(plan: ValuePlan) -> list[ValuePlan]:
     """The plans of what may be inside a value."""
     inner = [value for one in plan.lists if one.machine is None for value in (*one.prefix, one.rest)]
     inner += [value for one in plan.lists if one.machine for arcs in one.machine.arcs for value, _ in arcs]
-    inner += [pair.both for one in plan.lists for pair in one.pairs]
+    inner += [pair.both for one in plan.lists for pair in (*one.pairs, *one.joins)]
     for thing in plan.objects:
         inner.extend(member.value for member in thing.members)
         inner.extend(thing.free_values)

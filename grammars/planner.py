@@ -17,7 +17,6 @@ from .errors import ConstraintTooLarge
 from .items import ItemCounter, by_place
 from .json_text import MAX_VALUE_DEPTH, JsonValue, depth_of
 from .keys import labelled, relabel, words_of
-from .keywords import refuse
 from .limits import Meter
 from .meaning import Meaning, kind_of
 from .minimise import minimise
@@ -200,8 +199,6 @@ class Planner:
         unique = None if shape.most_items in (0, 1) else shape.unique
         least = shape.least_items if shape.repeated is None else max(shape.least_items, 2)
         if shape.some_items:
-            if shape.repeated is not None:
-                raise refuse("uniqueItems", shape.repeated, "is not negated (not, oneOf, if) beside contains")
             counter = ItemCounter(shape.some_items, prefix, least, shape.most_items,
                                   lambda index: self._meaning.item(shape, index), self._meaning.negated,
                                   lambda places: self.plan(places, shape.pointer))
@@ -215,8 +212,9 @@ class Planner:
             self._unique.append(plan)
         if shape.repeated is not None:
             self._repeated.append((plan, shape.repeated))
+            plan.pairs = self._pairs(plan.machine or by_place(plan), shape.pointer)
+            plan.joins = self._joins(plan.machine, plan.pairs, shape.pointer) if plan.machine else []
             plan.machine = plan.machine or by_place(plan)
-            plan.pairs = self._pairs(plan.machine, shape.pointer)
         return plan
 
     def _pairs(self, machine: ItemMachine, pointer: str) -> list[Pair]:
@@ -226,12 +224,26 @@ class Planner:
         for one, other in combinations_with_replacement(values, 2):
             mine, theirs = self._places[id(one)], self._places[id(other)]
             if one is other or not self._meaning.disjoint(mine, theirs):
-                found.append(Pair(one, other, self.plan(tuple(dict.fromkeys((*mine, *theirs))), pointer)))
+                found.append(Pair(one, other, self._both(one, other, pointer)))
             if len(found) > _MAX_PAIRS:
                 raise ConstraintTooLarge(f"more than {_MAX_PAIRS} pairs of places here may have the two equal items "
                                          "that a negation asks for", keyword="uniqueItems", where=pointer,
                                          fix="Use fewer prefixItems, or simpler contains.")
         return found
+
+    def _joins(self, machine: ItemMachine, pairs: list[Pair], pointer: str) -> list[Pair]:
+        """What the arcs of a machine and the values of two equal items share. Where a way of counting items is one of
+        several, each way then knows all the items that may come again."""
+        values = dict.fromkeys(value for arcs in machine.arcs for value, _ in arcs)
+        found: list[Pair] = []
+        for chosen in dict.fromkeys(pair.both for pair in pairs):
+            found += [Pair(chosen, value, self._both(chosen, value, pointer)) for value in values
+                      if not self._meaning.disjoint(self._places[id(chosen)], self._places[id(value)])]
+        return found
+
+    def _both(self, one: ValuePlan, other: ValuePlan, pointer: str) -> ValuePlan:
+        """What is of both plans."""
+        return self.plan(tuple(dict.fromkeys((*self._places[id(one)], *self._places[id(other)]))), pointer)
 
     # One object
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from decimal import Decimal
 from random import Random
 from typing import Any
 
@@ -45,6 +46,18 @@ TABLE: list[tuple[Any, list[str], list[str]]] = [
      ['["a",1,1]', '["a",1,2,1]', '["a",1,null,null]', '["a",1,2,2]'], ['["a",1]', '["a",1,2,3]', '["a",1,null]']),
     ({"prefixItems": [STRING, OPEN, {}], "items": False}, ['["a",{"a":1},{"a":1}]', '["a",{"x":1},"a"]'],
      ['["a",{},1]', '["a","a"]', '["a",{"a":1},{"a":2}]']),
+    ({"contains": INTEGER}, ['[1,"a",2,"a"]', '["a",1,"a"]', "[1,1]", '["a","a",1]', '["a",{},{},"a",7]'],
+     ['["a","a"]', '[1,"a",2]', '["a",1]', "[]"]),
+    ({"contains": {"maxLength": 1}, "minContains": 2, "maxContains": 3},
+     ['["ab",1,"ab",2]', '[1,1]', '["ab",1,"abc",2,"ab",3]', '["ab","ab","x",1,[]]'],
+     ['["ab","ab",1]', '["ab","ab",1,2,3,4]', '["ab",1,2]']),
+    ({"contains": OPEN, "minContains": 0, "maxContains": 1, "prefixItems": [{"required": ["x"]}],
+      "items": {"minimum": 3}},
+     ['[1,5,5]', '[{"x":1},3,3]', '[5,5]', '["a","a"]'], ['[{"x":1},{"x":1}]', '[{},{}]', '[1,1]', '[{"x":1},3,4]']),
+    ({"allOf": [{"contains": INTEGER}, {"contains": STRING, "maxContains": 1}]},
+     ['["a",1,null,null]', '[1,1,"a"]', '[[],"a",[],1]'], ['["a","a",1]', '["a",1]', '["a",null,null]', '[1,1]']),
+    ({"items": NOT_UNIQUE, "contains": {"minItems": 3}},
+     ["[[1,1],[1,1],[1,1,1]]", "[[1,2,2],[1,2,2]]"], ["[[1,1],[1,1]]", "[[1,1],[2,2],[1,1,1]]"]),
     ({"items": NOT_UNIQUE}, ["[[1,1],[1,1]]", "[[1,1],[2,2],[2,2]]"], ["[[1],[1]]", "[[1,2],[1,2]]", "[[1,1],[2,2]]"]),
 ]
 SPACES: dict[str, dict[str, Any]] = {"compact": {"separators": (",", ":")}, "spaced": {}, "any": {"indent": 1}}
@@ -79,7 +92,7 @@ def test_uniqueness_is_a_condition(schema: Any, one: list[Any]) -> None:
 
 @pytest.mark.parametrize("schema", [
     {"items": {"type": "array", "uniqueItems": True}}, {"items": {"type": "array", "uniqueItems": True, "items": OPEN}},
-    {"items": {"anyOf": [{"$ref": "#"}, INTEGER]}}, {"contains": STRING}])
+    {"items": {"anyOf": [{"$ref": "#"}, INTEGER]}}, {"contains": INTEGER, "minContains": 40}])
 def test_what_is_not_enforced_is_refused(schema: Any) -> None:
     with pytest.raises(UnsupportedKeyword) as caught:
         compile_constraint(JsonSchema(json.dumps({**NOT_UNIQUE, **schema})), PATIENT)
@@ -102,12 +115,24 @@ ITEMS = st.sampled_from([
 SMALL = st.integers(0, 4)
 NESTED = st.sampled_from([{**NOT_UNIQUE, "items": item} for item in (STRING, INTEGER, OPEN, {})])
 INSIDE = st.one_of(ITEMS, ITEMS, NESTED)
+COUNTED = st.sampled_from([{}, OPEN, STRING, INTEGER, {"type": "string", "pattern": "^a"}, {"maxLength": 1},
+                           {"minimum": 9}, {"required": ["a"]}, {"enum": [1, {"b": 1, "a": "x"}, "aa"]},
+                           {"not": STRING}])
+COUNTS = {"minContains": SMALL, "maxContains": SMALL, "minItems": SMALL, "maxItems": SMALL}
 SCHEMAS = st.one_of(
     st.fixed_dictionaries({"items": ITEMS}, optional={"minItems": SMALL, "maxItems": SMALL}),
+    st.fixed_dictionaries({"items": ITEMS, "contains": COUNTED}, optional=COUNTS),
+    st.fixed_dictionaries({"contains": COUNTED}, optional={
+        "items": COUNTED, "prefixItems": st.lists(COUNTED, min_size=1, max_size=2), **COUNTS}),
     st.fixed_dictionaries({"items": INSIDE}, optional={
         "minItems": SMALL, "maxItems": SMALL, "prefixItems": st.lists(INSIDE, min_size=1, max_size=3)}))
 PROFILES = st.sampled_from([{}, {"order": "any"}, {"order": "any", "spelling": "any"}, {"spacing": "any"},
                             {"order": "any", "spelling": "any", "spacing": "any"}])
+
+
+def _exactly(text: str) -> int | Decimal:
+    number = Decimal(text)
+    return int(number) if number == int(number) else number
 
 
 def _drawn(schema: dict[str, Any], profile: dict[str, Any]) -> CompiledGrammar:
@@ -133,7 +158,8 @@ def test_every_budget_from_the_least_one_up_closes(
         schema: dict[str, Any], profile: dict[str, Any], more: int, way: str, random: Random) -> None:
     grammar = _drawn(schema, profile)
     text = answer(grammar, grammar.min_tokens + more, way, random)
-    assert Draft202012Validator({**NOT_UNIQUE, **schema}).is_valid(json.loads(text)), (schema, text)
+    value = json.loads(text, parse_float=_exactly)
+    assert Draft202012Validator({**NOT_UNIQUE, **schema}).is_valid(value), (schema, text)
 
 
 def test_the_least_budget_is_that_of_the_cheapest_item_twice() -> None:
@@ -142,10 +168,13 @@ def test_the_least_budget_is_that_of_the_cheapest_item_twice() -> None:
     assert grammar.min_tokens == len('["","",""]')  # bytes
 
 
-def test_ways_do_not_multiply_with_items() -> None:
+@pytest.mark.parametrize(("schema", "threads"), [
+    ({"items": {"type": ["integer", "string"]}, "prefixItems": [STRING, {}, INTEGER]}, 24),
+    ({"contains": INTEGER}, 21), ({"contains": INTEGER, "minContains": 3}, 45)])
+def test_ways_do_not_multiply_with_items(schema: Any, threads: int) -> None:
     """Which items were chosen to come again is followed in all ways; those that chose less are dropped."""
-    schema = {**NOT_UNIQUE, "items": {"type": ["integer", "string"]}, "prefixItems": [STRING, {}, INTEGER]}
-    grammar = bind(compile_constraint(JsonSchema(json.dumps(schema)), PATIENT), VOCABULARY, limits=Few(threads=24))
+    grammar = compile_constraint(JsonSchema(json.dumps({**NOT_UNIQUE, **schema})), PATIENT)
+    grammar = bind(grammar, VOCABULARY, limits=Few(threads=threads))
     matcher = grammar.matcher(forcing=False)
     written = json.dumps(["a", "b", *(str(n) if n % 3 else n for n in range(40))], separators=(",", ":"))
     for byte in written.encode()[:-1]:
