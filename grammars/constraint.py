@@ -93,9 +93,9 @@ class Tags(msgspec.Struct, frozen=True, tag="tags"):
     triggers: strings that free text never contains; where one appears, a tag that begins with it follows. Each tag
     begins with one of them; (): the beginnings themselves. at_least_one: free text alone is no answer.
     stop_after_first: the first tag ends the answer. text: where free text may stand; before: up to the first tag, after
-    which only tags follow, each behind `between` (for none and before alone). specials: the strings among the
-    delimiters that are special tokens of the model; these are written by id, and free text does not spell them either.
-    The runtime fills them in.
+    which only tags follow, each behind `between` (for none and before alone). whole: instead of all this the text may
+    be one of this content (for none alone). specials: the strings among the delimiters that are special tokens of the
+    model; these are written by id, and free text does not spell them either. The runtime fills them in.
     """
 
     tags: tuple[Tag, ...]
@@ -104,6 +104,7 @@ class Tags(msgspec.Struct, frozen=True, tag="tags"):
     stop_after_first: bool = False
     text: FreeText = "any"
     between: str = ""
+    whole: Content | None = None
     specials: tuple[str, ...] = ()
 
 

@@ -24,7 +24,7 @@ Compile = Callable[[Content, Meter], Grammar]
 
 
 def compile_tags(constraint: Tags, compile_content: Compile, meter: Meter) -> Grammar:
-    """Raises a ConstraintError whose place is tags/K, for a content followed by the place in it."""
+    """Raises a ConstraintError whose place is tags/K or whole, for a content followed by the place in it."""
     return _Compiler(constraint, compile_content, meter).run()
 
 
@@ -48,6 +48,9 @@ class _Compiler:
         if constraint.text == "any" and constraint.between:
             raise InvalidConstraint("free text may stand between tags", keyword="between", where="between",
                                     fix="Leave it out, or let free text stand before the first tag only.")
+        if constraint.whole is not None and constraint.text != "none":
+            raise InvalidConstraint("free text and a content may be the whole text", keyword="whole", where="whole",
+                                    fix="Leave it out, or let no free text stand.")
         self._delimiter(constraint.between, "between", optional=True)
         self._rules: list[Rule] = []
         self._notes: list[str] = []
@@ -160,9 +163,18 @@ class _Compiler:
             stops = self._text(builder, after, triggers, tags, after)
         if not once and not anywhere:
             self._next(builder, after, self._tags.between.encode(), tags, after)
-        for state in stops:
+        if self._tags.whole is not None:
+            stops = [*stops, *self._whole(builder, self._tags.whole)]
+        for state in sorted(set(stops)):
             builder.final(state)
         return builder.finish()
+
+    def _whole(self, builder: RuleBuilder, content: Content) -> list[int]:
+        """The content in place of all tags; where it may end."""
+        rule, empty = self._taken_in(self._content(content, "whole"), "whole ")
+        last = builder.state()
+        builder.call(0, rule, last)
+        return [0, last] if empty else [last]
 
     def _next(self, builder: RuleBuilder, start: int, between: bytes, tags: Sequence[int], after: int) -> None:
         """Any of the tags at `start`, without free text before it."""
@@ -199,7 +211,7 @@ class _Compiler:
         if tag.content is None:
             self._free(builder, 0, self._search([_to_special(self._ends[k])]), [self._after_end(builder, k, last)])
         else:
-            rule, empty = self._taken_in(self._content(tag.content, k), f"tags/{k}/content ")
+            rule, empty = self._taken_in(self._content(tag.content, f"tags/{k}/content"), f"tags/{k}/content ")
             builder.call(0, rule, self._chain(builder, end, last))
             if empty and not end and not self._tags.stop_after_first:
                 raise InvalidConstraint("a tag whose content may be empty needs an end", keyword="tags",
@@ -224,11 +236,11 @@ class _Compiler:
         builder.text(first, text, last)
         return first
 
-    def _content(self, content: Content, k: int) -> Grammar:
+    def _content(self, content: Content, place: str) -> Grammar:
         try:
             return self._compile(content, self._meter)
         except ConstraintError as error:
-            error.where = f"tags/{k}/content {error.where}".rstrip()
+            error.where = f"{place} {error.where}".rstrip()
             raise
 
     def _taken_in(self, grammar: Grammar, place: str) -> tuple[int, bool]:

@@ -3,6 +3,7 @@ own that a part of the system's message tells it."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import groupby
@@ -10,8 +11,11 @@ from itertools import groupby
 import msgspec
 from msgspec import structs
 
-from ..grammars.constraint import JsonSchema, Spacing, Tag, Tags
+from ..grammars.constraint import Content, JsonSchema, Spacing, Tag, Tags
 from .conversation import Call, Message, Tool
+
+# What no JSON text without blanks begins with: another first character, or a blank behind a bracket, a key or a colon.
+_NO_JSON = re.compile(r"""[^{\["\-0-9tfn]|[\[{]+(?:"[^"\\]*":?)?\s|\[[A-Z]""")
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,6 +36,11 @@ class CallFormat:
         """What text that is no call never holds."""
         return self.before.split()[0]
 
+    @property
+    def apart(self) -> bool:
+        """No JSON that is written compact is taken for a call by how it begins."""
+        return _NO_JSON.match(self.before) is not None
+
     def begin(self, name: str) -> str:
         return self.before + name + self.middle
 
@@ -40,15 +49,17 @@ class CallFormat:
         between = "\n" if self.between is None else self.between
         return between.join(self.begin(call.name) + call.arguments + self.end for call in calls)
 
-    def constraint(self, tools: Sequence[Tool], *, required: bool, one: bool) -> Tags:
+    def constraint(self, tools: Sequence[Tool], *, required: bool, one: bool, whole: Content | None = None) -> Tags:
         """An answer in which only these are called, with arguments that fit their parameters: calls alone where they
-        are required, else any text and then calls. one: at most one call."""
+        are required, else any text and then calls. one: at most one call. whole: what an answer without calls fits; one
+        with calls then has no other text."""
         tags = [Tag(self.begin(tool.name), JsonSchema(tool.parameters, spacing=self.spacing), self.end)
                 for tool in tools]
+        alone = required or whole is not None
         return Tags(
-            tuple(tags), () if required else (self.trigger,), at_least_one=required,
-            stop_after_first=one or self.between is None, text="none" if required else "before",
-            between=self.between or "",
+            tuple(tags), () if alone else (self.trigger,), at_least_one=alone,
+            stop_after_first=one or self.between is None, text="none" if alone else "before",
+            between=self.between or "", whole=None if required else whole,
         )
 
     def folded(self, messages: Sequence[Message], tools: Sequence[Tool]) -> list[Message]:

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from typing import Protocol
 
-from ...grammars.constraint import Constraint
+from ...grammars.constraint import Constraint, Content
 from ...grammars.errors import BudgetTooSmall, ConstraintError, MissingByte
 from ..branch import BranchId, GenerateSpec
 from ..errors import PromptTooLong
@@ -17,6 +18,14 @@ from .forms import SamplingForm
 
 LEAST_TOP_P = 1e-9  # OpenAI takes 0, a sampler needs something to choose from
 _GOLDEN = 0x9E3779B97F4A7C15  # odd, so that different choices have different seeds
+
+
+class Wanted(Protocol):
+    """What an answer must be; the path in the body of a place in that."""
+
+    def constraint(self) -> Content | None: ...
+
+    def place(self, where: str) -> str: ...
 
 
 @dataclass(frozen=True, slots=True)

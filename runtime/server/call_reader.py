@@ -30,14 +30,16 @@ class Arguments:
 
 
 News = Content | Begun | Arguments
-_State = Literal["content", "name", "arguments"]
+_State = Literal["content", "name", "arguments", "plain"]
 
 
 class CallReader:
     """Reads what the constraint of a CallFormat lets through; white space between content and calls is dropped."""
 
-    def __init__(self, calls: CallFormat) -> None:
+    def __init__(self, calls: CallFormat, *, whole: bool = False) -> None:
+        """whole: an answer that does not begin with a call is content, whatever it holds."""
         self._calls = calls
+        self._whole = whole
         self._text = ""  # not told yet
         self._state: _State = "content"
         self._object = _ObjectEnd()
@@ -62,10 +64,14 @@ class CallReader:
                 return self._content(news)
             case "name":
                 return self._name(news)
+            case "plain":
+                return self._all(news)
             case _:
                 return self._arguments(news)
 
     def _content(self, news: list[News]) -> bool:
+        if self._whole and self.count == 0 and not self._calls.before.startswith(self._text[:len(self._calls.before)]):
+            return self._all(news)
         before, found, after = self._text.partition(self._calls.before)
         if found:
             self._say(news, before.rstrip())
@@ -75,6 +81,12 @@ class CallReader:
         told = len(self._text[:told].rstrip())
         self._say(news, self._text[:told])
         self._text = self._text[told:]
+        return False
+
+    def _all(self, news: list[News]) -> bool:
+        """No call can begin any more."""
+        self._say(news, self._text)
+        self._text, self._state = "", "plain"
         return False
 
     def _say(self, news: list[News], text: str) -> None:

@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import time
-from typing import Protocol
 
-from ...grammars.constraint import Content
 from ..thinking import Thinking
-from .asking import Enforced, Question
+from .asking import Enforced, Question, Wanted
 from .body import Json
 from .choices import Choices
 from .chunks import Chunks
@@ -18,18 +16,11 @@ from .settings import Settings
 from .writing import ChoiceWriter
 
 
-class Wanted(Protocol):
-    """What an answer must be; the path in the body of a place in that."""
-
-    def constraint(self) -> Content | None: ...
-
-    def place(self, where: str) -> str: ...
-
-
 class ChatJob:
     def __init__(self, runtime: ChatRuntime, settings: Settings, chat: Chat) -> None:
         self._runtime = runtime
         self._chat = chat
+        chat.offer.check_beside(runtime.calls, runtime.thinking, chat.form.response_format, "response_format")
         form, told, offered, switches = chat.form, chat.messages, chat.offer.told, chat.switches(runtime.switches)
         self.question = Question(
             form=form,
@@ -43,7 +34,7 @@ class ChatJob:
     def _enforced(self) -> Enforced | None:
         chat, runtime = self._chat, self._runtime
         if chat.offer.open:
-            return chat.offer.enforced(runtime.calls)
+            return chat.offer.enforced(runtime.calls, chat.form.response_format)
         return enforced(chat.form.response_format, runtime.thinking)
 
     @classmethod
@@ -69,7 +60,7 @@ class ChatJob:
         thoughts = self.question.thoughts(choices.prompts[0].opened)
         return [
             ChoiceWriter(calls, named=offer.mode == "named", spelled=spelled if self._chat.form.logprobs else None,
-                         thoughts=thoughts)
+                         thoughts=thoughts, whole=offer.whole(self._chat.form.response_format) is not None)
             for _ in range(self.question.choices)
         ]
 

@@ -136,10 +136,5 @@ def _check_together(chat: Chat) -> None:
     if wanted is not None:
         wanted.check()
     free = wanted is None or wanted.type == "text"
-    if chat.offer.open and not free:
-        raise InvalidParameter(
-            "a response_format that is enforced cannot be used beside tools", where="response_format",
-            fix="Leave one out, or send tool_choice none.",
-        )
     if form.min_tokens and (chat.offer.open or not free):
         raise least_beside("tools" if chat.offer.open else "a response_format that is enforced")

@@ -10,7 +10,7 @@ import msgspec
 from ...grammars.errors import MissingByte
 from ..branch import BranchId, Chunk
 from ..conversation import Message, Tool
-from ..errors import InvalidParameter, TemplateError
+from ..errors import TemplateError
 from ..words import Switches
 from .asking import Enforced, Prompt, Question
 from .body import Json
@@ -60,6 +60,7 @@ class ResponsesJob:
         self._offer = Offer(form.tools or (), form.tool_choice, form.parallel_tool_calls, inside="")
         self._format = None if form.text is None else form.text.format
         _check_together(form, self._offer, self._format)
+        self._offer.check_beside(runtime.calls, runtime.thinking, self._format, "text.format")
         effort = None if form.reasoning is None else form.reasoning.effort
         switches = effort_switches(effort, runtime.switches, "reasoning.effort")
         strict = self._offer.strict or (self._format is not None and self._format.type != "text")
@@ -77,7 +78,7 @@ class ResponsesJob:
 
     def _enforced(self) -> Enforced | None:
         runtime = self._runtime
-        wanted = (self._offer.enforced(runtime.calls) if self._offer.open
+        wanted = (self._offer.enforced(runtime.calls, self._format) if self._offer.open
                   else enforced(self._format, runtime.thinking))
         return None if wanted is None else Enforced(
             wanted.constraint, wanted.place, wanted.behind, budget="max_output_tokens")
@@ -90,7 +91,7 @@ class ResponsesJob:
     def events(self, choices: Choices) -> ResponseEvents:
         offer, opened = self._offer, choices.prompts[0].opened
         writer = ChoiceWriter(self._runtime.calls if offer.open else None, named=offer.mode == "named",
-                              thoughts=self.question.thoughts(opened))
+                              thoughts=self.question.thoughts(opened), whole=offer.whole(self._format) is not None)
         return ResponseEvents(begun(self._form, offer), writer)
 
 
@@ -132,8 +133,5 @@ def _check_together(form: ResponsesRequest, offer: Offer, wanted: FormatForm | N
     if wanted is not None:
         wanted.check()
     free = wanted is None or wanted.type == "text"
-    if offer.open and not free:
-        raise InvalidParameter("a text.format that is enforced cannot be used beside tools", where="text.format",
-                               fix="Leave one out, or send tool_choice none.")
     if form.min_tokens and (offer.open or not free):
         raise least_beside("tools" if offer.open else "a text.format that is enforced")

@@ -9,10 +9,12 @@ from typing import Annotated, Literal, Protocol
 from msgspec import structs
 from pydantic import BeforeValidator, Field
 
+from ...grammars.constraint import AnyObject, Content, JsonSchema
 from ..call_format import CallFormat
 from ..conversation import Tool
 from ..errors import InvalidParameter
-from .asking import Enforced
+from ..thinking import Thinking
+from .asking import Enforced, Wanted
 from .errors import MissingField
 from .formats import schema_place, schema_text
 from .forms import Form, FunctionName
@@ -151,15 +153,35 @@ class Offer:
             return []
         return [Tool(form.name, form.description or "", _parameters(form)) for form in self._forms]
 
-    def enforced(self, calls: CallFormat) -> Enforced:
-        """What an answer must be when something may be called; thoughts are text before the calls."""
+    def whole(self, wanted: Wanted | None) -> Content | None:
+        """What an answer that calls nothing must fit; None: anything, or there is no such answer."""
+        return None if wanted is None or self.mode != "auto" else wanted.constraint()
+
+    def check_beside(self, calls: CallFormat, thinking: Thinking | None, wanted: Wanted | None, where: str) -> None:
+        """Raises InvalidParameter where an answer that must fit `wanted`, which stands at `where`, cannot be told from
+        calls, or comes behind thoughts."""
+        content = self.whole(wanted) if self.open else None
+        if content is None:
+            return
+        json = isinstance(content, JsonSchema | AnyObject)
+        why = (f"a {where} of this type" if not json else f"with this model a {where} that is enforced"
+               if thinking is not None or not calls.apart else "")
+        if why:
+            raise InvalidParameter(f"{why} cannot be used beside tools", where=where,
+                                   fix="Leave one out, or send tool_choice none.")
+
+    def enforced(self, calls: CallFormat, wanted: Wanted | None = None) -> Enforced:
+        """What an answer must be when something may be called; thoughts are text before the calls. wanted: what one
+        that calls nothing must be."""
         callable_ = [tool for tool in self.told if not self._allowed or tool.name in self._allowed]
         places = [self._places[tool.name] for tool in callable_]
         required = self.mode != "auto"
-        constraint = calls.constraint(callable_, required=required, one=self._one)
-        behind = structs.replace(constraint, triggers=(calls.trigger,), text="before")
+        constraint = calls.constraint(callable_, required=required, one=self._one, whole=self.whole(wanted))
+        behind = structs.replace(constraint, triggers=(calls.trigger,), text="before", whole=None)
 
         def place(where: str) -> str:
+            if wanted is not None and where.startswith("whole"):
+                return wanted.place(where.removeprefix("whole").lstrip())
             found = re.match(r"tags/(\d+)/(begin|content)\s*(.*)", where, re.DOTALL)
             if found is None:
                 return "tools"

@@ -40,12 +40,13 @@ class ChoiceWriter:
 
     def __init__(
         self, calls: CallFormat | None, *, named: bool = False, spelled: Spelled | None = None,
-        thoughts: Thoughts | None = None,
+        thoughts: Thoughts | None = None, whole: bool = False,
     ) -> None:
-        """spelled: of tokens, where their log-probabilities are told. thoughts: how the answer thinks first."""
+        """spelled: of tokens, where their log-probabilities are told. thoughts: how the answer thinks first. whole: one
+        with calls has no content."""
         self._parted = None if thoughts is None else ThoughtReader(thoughts)
         self._thoughts: list[str] = []
-        self._reader = None if calls is None else CallReader(calls)
+        self._reader = None if calls is None else CallReader(calls, whole=whole)
         self._named = named
         self._spelled = spelled
         self._told = 0  # tokens whose log-probabilities a stream has told

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from espalier.grammars.constraint import Tag, Tags
+from espalier.grammars.constraint import Regex, Tag, Tags
 
 
 class TagTexts:
@@ -15,7 +15,8 @@ class TagTexts:
         self.triggers = tags.triggers or tuple(tag.begin for tag in tags.tags)
 
     def accepts(self, text: str) -> bool:
-        return self._free(text, 0, 0)
+        whole = self.tags.whole
+        return self._free(text, 0, 0) or (isinstance(whole, Regex) and bool(re.fullmatch(whole.pattern, text)))
 
     def _free(self, text: str, at: int, done: int) -> bool:
         """Whether text[at:] fits from free text on, after `done` tags."""

@@ -38,7 +38,8 @@ contents = st.sampled_from([None, Regex("a*"), Regex("b|ab"), Regex("(ab)+"), Re
 drawn_tags = st.builds(Tags, st.lists(st.builds(Tag, words, contents, st.text("ab", max_size=2)), min_size=1,
                                       max_size=3).map(tuple),
                        st.lists(words, max_size=2).map(tuple), st.booleans(), st.booleans(),
-                       st.sampled_from(["any", "any", "before", "none"]), st.sampled_from(["", "", "b", "ab"]))
+                       st.sampled_from(["any", "any", "before", "none"]), st.sampled_from(["", "", "b", "ab"]),
+                       st.sampled_from([None, None, Regex("a*"), Regex("b|abb"), Regex("(ab)+"), Regex("a?b+")]))
 TEXTS = ["".join(letters) for length in range(8) for letters in product("ab", repeat=length)]
 
 
@@ -115,6 +116,10 @@ def _nearest(naive: Naive, threads: frozenset, tokens: Sequence[bytes]) -> int:
     (Tags((Tag("so ", Regex("b*")), Tag("so, ", INTEGER)), stop_after_first=True, at_least_one=True),
      ["so ", "x so bb", "so, 1"], ["", "so", "so, ", "so x", "so b "]),
     (Tags((Tag("so ", Regex("b*")),), stop_after_first=True, text="none"), ["", "so ", "so b"], ["x so ", "so so "]),
+    (Tags((Tag('{"city": "', WEATHER, "}"),), text="none", at_least_one=True, between="\n", whole=WEATHER),
+     ['{"city":"Öl"}', '{"city": "{"city":"a"}}', '{"city": "{"city":"a"}}\n{"city": "{"city":"b"}}'],
+     ["", '{"city": "a"}', '{"city":"a"}\n{"city": "{"city":"b"}}', '{"city":"a"}{"city":"b"}']),
+    (Tags((Tag("n=", INTEGER),), text="none", whole=Regex("a?|n=x")), ["", "a", "n=x", "n=1n=2"], ["an=1", "n=xn=1", "x"]),
     (Tags((Tag("n=", INTEGER),)), ["", "n", "n=12", "n=12, n=3.", "n=-1"], ["n=", "n=x", "nn=-"]),
 ])
 def test_texts(tags: Tags, accepted: list[str], rejected: list[str]) -> None:
@@ -131,6 +136,8 @@ def test_free_text_is_valid_unicode_and_ends_between_characters() -> None:
 
 @pytest.mark.parametrize(("tags", "where"), [
     (Tags(()), "tags"),
+    (Tags((Tag("n=", INTEGER),), whole=INTEGER), "whole"),
+    (Tags((Tag("n=", INTEGER),), text="none", whole=Regex("a(")), "whole column 2"),
     (Tags((Tag("", None, "x"),)), "tags/0/begin"),
     (Tags((Tag("a", None, ""),)), "tags/0/end"),
     (Tags((Tag("a", Regex("b*"), ""),)), "tags/0/end"),

@@ -72,3 +72,23 @@ def test_what_cannot_begin_a_call_is_told_at_once() -> None:
     reader = CallReader(OWN)
     assert reader.push("so <too") == [Content("so")]
     assert reader.push("l> and") == [Content(" <tool> and")]
+
+
+@pytest.mark.parametrize(("before", "apart"), [
+    ('<tool_call>\n{"name": "', True), ('{"name": "', True), ('[{"name": "', True), ("[TOOL_CALLS][{", True),
+    ("<|python_tag|>", True), ('{"name":"', False), ('[{"name":"', False), ("true", False),
+])
+def test_a_beginning_that_compact_json_may_have_is_known(before: str, apart: bool) -> None:
+    assert CallFormat(before, '": ', "}", None, "spaced", told=True).apart == apart
+
+
+@given(json_values, st.lists(st.integers(0, 99), max_size=4))
+def test_a_value_beside_calls_is_content_whatever_it_holds(value: object, places: list[int]) -> None:
+    text = json.dumps({"name": value, OWN.before: [BARE.before]}, separators=(",", ":"))
+    for calls in (OWN, BARE):
+        reader = CallReader(calls, whole=True)
+        found = [one for piece in cut(text, places) for one in reader.push(piece)] + reader.finish()
+        assert "".join(one.text for one in found if isinstance(one, Content)) == text
+        assert all(isinstance(one, Content) for one in found)
+        written = calls.written((Call("1", "get", "{}"),))
+        assert read(calls, [written]) == ("", [("get", "{}")])

@@ -144,6 +144,7 @@ def test_thoughts_of_the_history_reach_the_template(server: LiveServer) -> None:
 @pytest.mark.parametrize(("extra", "where", "code"), [
     ({"chat_template_kwargs": {"thinking": True}}, "chat_template_kwargs.thinking", "invalid_value"),
     ({"chat_template_kwargs": {"enable_thinking": 1}}, "chat_template_kwargs.enable_thinking", "invalid_value"),
+    ({"response_format": {"type": "json_object"}, "tools": [TIME]}, "response_format", "invalid_value"),
     ({"chat_template_kwargs": {"chat_template": "x"}}, "chat_template_kwargs.chat_template", "unknown_parameter"),
     ({"chat_template_kwargs": []}, "chat_template_kwargs", "invalid_value"),
     ({"messages": [{"role": "user", "content": "x", "reasoning": "y"}]}, "messages[0].reasoning", "invalid_value"),

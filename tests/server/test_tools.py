@@ -41,6 +41,7 @@ ANSWERS = {
     "hi": "hello there", "get": call("get", '{"a": 7}'), "get_prompt": call("get_prompt", '{"b": true}'),
     "get_prompt_list": call("get_prompt_list", '{"c": "x"}'), "wrong": call("get_time", '{"zone": 5}'),
     "unknown": call("rm", "{}"), "nothing": call("now", "{}"), "decide": call("note", '{"type": "note"}'),
+    "place": '{"city":"Rome"}', "place of a call": json.dumps({"city": call("get", "{}")}, separators=(",", ":")),
     "<tool_response>\nok\n</tool_response>": "It is ten.",
 }
 
@@ -124,6 +125,66 @@ def test_194_whatever_the_model_says_calls_fit_their_functions(
         assert [name for name, _ in made] == ["get_prompt"]
     if reply.choices[0].finish_reason == "tool_calls":
         assert made
+
+
+PLACE = {"type": "object", "properties": {"city": {"type": "string", "maxLength": 80}}, "required": ["city"],
+         "additionalProperties": False}
+AS_PLACE = {"type": "json_schema", "json_schema": {"name": "place", "schema": PLACE}}
+
+
+@pytest.mark.parametrize("streamed", [False, True])
+@pytest.mark.parametrize(
+    ("text", "options", "content", "made"),
+    [
+        ("place", {}, {"city": "Rome"}, []),
+        ("place of a call", {}, {"city": call("get", "{}")}, []),
+        ("rome and oslo", {}, None, [("get_time", {"zone": "Rome"}), ("get_time", {"zone": "Oslo"})]),
+        ("rome and oslo", {"parallel_tool_calls": False}, None, [("get_time", {"zone": "Rome"})]),
+        ("rome and oslo", {"tool_choice": "required"}, None, [("get_time", {"zone": "Rome"}),
+                                                             ("get_time", {"zone": "Oslo"})]),
+        ("place", {"tool_choice": "none"}, {"city": "Rome"}, []),
+        ("place", {"response_format": {"type": "json_object"}}, {"city": "Rome"}, []),
+    ],
+)
+def test_an_answer_beside_tools_is_what_its_format_says_or_calls_alone(
+    caller: openai.OpenAI, text: str, options: dict[str, Any], content: Any, made: list[Any], streamed: bool
+) -> None:
+    asked: dict[str, Any] = {"response_format": AS_PLACE, "temperature": 0, "max_tokens": 400, **options}
+    if streamed:
+        with caller.chat.completions.stream(
+            model="scripted", messages=[{"role": "user", "content": text}], tools=[TIME], **asked
+        ) as stream:
+            reply: Any = stream.get_final_completion()
+    else:
+        reply = ask(caller, text, [TIME], **asked)
+    said = reply.choices[0].message.content
+    assert (json.loads(said) if said else None, calls_of(reply)) == (content, made)
+    assert reply.choices[0].finish_reason == ("tool_calls" if made else "stop")
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_whatever_the_model_says_beside_tools_is_a_value_or_calls(caller: openai.OpenAI, seed: int) -> None:
+    text = ["hi", "wrong", "rome"][seed % 3]
+    reply = ask(caller, text, [TIME, *GETS], temperature=2, seed=seed, response_format=AS_PLACE, max_tokens=90)
+    if reply.choices[0].message.content is not None:
+        jsonschema.validate(json.loads(reply.choices[0].message.content), PLACE)
+    assert (reply.choices[0].message.content is None) == bool(calls_of(reply))
+
+
+@pytest.mark.parametrize(
+    ("wanted", "param", "code"),
+    [
+        ({"type": "regex", "regex": "a+"}, "response_format", "invalid_value"),
+        ({"type": "json_schema", "json_schema": {"name": "x", "schema": {"properties": {"a": {"type": "text"}}}}},
+         "response_format.json_schema.schema.properties.a.type", "invalid_constraint"),
+    ],
+)
+def test_a_format_that_cannot_stand_beside_tools_is_refused_with_its_place(
+    caller: openai.OpenAI, wanted: dict[str, Any], param: str, code: str
+) -> None:
+    with pytest.raises(openai.BadRequestError) as caught:
+        ask(caller, "hi", [TIME], response_format=wanted)
+    assert (caught.value.param, caught.value.code) == (param, code)
 
 
 @pytest.mark.parametrize("budget", [70, 75, 90])
