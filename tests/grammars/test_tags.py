@@ -119,7 +119,8 @@ def _nearest(naive: Naive, threads: frozenset, tokens: Sequence[bytes]) -> int:
     (Tags((Tag('{"city": "', WEATHER, "}"),), text="none", at_least_one=True, between="\n", whole=WEATHER),
      ['{"city":"Öl"}', '{"city": "{"city":"a"}}', '{"city": "{"city":"a"}}\n{"city": "{"city":"b"}}'],
      ["", '{"city": "a"}', '{"city":"a"}\n{"city": "{"city":"b"}}', '{"city":"a"}{"city":"b"}']),
-    (Tags((Tag("n=", INTEGER),), text="none", whole=Regex("a?|n=x")), ["", "a", "n=x", "n=1n=2"], ["an=1", "n=xn=1", "x"]),
+    (Tags((Tag("n=", INTEGER),), text="none", whole=Regex("a?|n=x")), ["", "a", "n=x", "n=1n=2"],
+     ["an=1", "n=xn=1", "x"]),
     (Tags((Tag("n=", INTEGER),)), ["", "n", "n=12", "n=12, n=3.", "n=-1"], ["n=", "n=x", "nn=-"]),
 ])
 def test_texts(tags: Tags, accepted: list[str], rejected: list[str]) -> None:
