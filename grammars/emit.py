@@ -14,10 +14,11 @@ from .ir import Call, Counter, Rule
 from .json_text import JsonValue, Layout, spell
 from .limits import Meter
 from .lists import ListEmitter
+from .nested_patterns import GROUPS, group_rule, pattern_rule
 from .number_text import NumberText
 from .objects import ObjectEmitter
 from .plan import ListPlan, ObjectPlan, ValuePlan
-from .strings import StringText
+from .strings import Speller, StringText
 from .unordered import UnorderedEmitter
 from .utf8 import ByteDfa, json_string, json_string_freely
 
@@ -106,11 +107,11 @@ class Emitter:
     def _parts(plan: ValuePlan) -> list[_Part | None]:
         """None stands for all scalars without a counter, which become one automaton."""
         texts: list[NumberText | StringText] = [*plan.numbers, *plan.strings]
-        counted = [text for text in texts if text.counted]
-        plain = plan.values or plan.words or len(counted) < len(texts)
+        apart = [text for text in texts if text.apart]
+        plain = plan.values or plan.words or len(apart) < len(texts)
         lists = [one for one in plan.lists if one.possible]
         objects = [one for one in plan.objects if one.possible]
-        return [*([None] if plain else []), *counted, *lists, *objects]
+        return [*([None] if plain else []), *apart, *lists, *objects]
 
     def _part(self, plan: ValuePlan, part: _Part | None, depth: int) -> int:
         self._keep.append(part or plan)
@@ -118,6 +119,8 @@ class Emitter:
             # Scalars are shared by what they are: one rule for all plain strings of a schema.
             key = ("scalar", self._spelled(plan, depth), tuple(map(id, plan.numbers)), tuple(map(id, plan.strings)))
             return self._reserve(key, lambda: self._choice(plan, depth), plan.pointer)
+        if isinstance(part, StringText) and part.nested is not None:
+            return self._patterns(part.nested, plan.pointer)
         if isinstance(part, StringText):
             return self._reserve((id(part),), lambda: self._counted(part, plan.pointer), plan.pointer)
         if isinstance(part, NumberText):
@@ -150,7 +153,7 @@ class Emitter:
         """The scalars of a plan, or one of these rules."""
         spelled = self._spelled(plan, depth)
         texts: list[NumberText | StringText] = [*plan.numbers, *plan.strings]
-        parts = [text for text in texts if not text.counted]
+        parts = [text for text in texts if not text.apart]
 
         def made() -> tuple[Rule, object]:
             return accepting(self._scalars(plan, spelled), len(rules), self.meter), parts  # kept: their ids are theirs
@@ -162,8 +165,8 @@ class Emitter:
 
     def _scalars(self, plan: ValuePlan, texts: tuple[bytes, ...]) -> Dfa:
         """All scalars without a counter, and all spelled values, as one automaton."""
-        parts = [*(text.dfa for text in plan.numbers if not text.counted),
-                 *(quoted(text.body) for text in plan.strings if not text.counted)]
+        parts = [*(text.dfa for text in plan.numbers if not text.apart),
+                 *(quoted(text.body) for text in plan.strings if not text.apart)]
         if texts:
             parts.append(literals(texts, self.meter))
         return merged(parts, self.meter)
@@ -179,6 +182,16 @@ class Emitter:
     def _spelled(self, plan: ValuePlan, depth: int) -> tuple[bytes, ...]:
         words: list[JsonValue] = [*plan.values, *plan.words]
         return tuple(dict.fromkeys(spell(value, self.spacing, depth).encode() for value in words))
+
+    def _patterns(self, speller: Speller, pointer: str) -> int:
+        """Strings that are patterns."""
+        inside = [self._group(k, speller, pointer) for k in GROUPS]
+        return self._reserve(("pattern", speller), lambda: pattern_rule(inside, speller, self.meter), pointer)
+
+    def _group(self, closed: int, speller: Speller, pointer: str) -> int:
+        number = self._reserve(("group", speller, closed), lambda: group_rule(closed, number, speller, self.meter),
+                               pointer)
+        return number
 
     def _digits(self, numbers: Dfa, pointer: str) -> Rule:
         """Numbers whose digits a register counts."""

@@ -12,7 +12,7 @@ from . import charset
 from .dfa import Dfa, bounded, complement
 from .format_tables import NAMES, table_of
 from .limits import Meter
-from .pattern_format import NOTE, may_be_regexes, regex_of_regexes
+from .pattern_format import NOTE, calling_regexes, may_be_regexes, regex_of_regexes
 from .regex import compile_regex
 
 _YEAR = r"(?:[1-9]\d{3}|0[1-9]\d{2}|00[1-9]\d|000[1-9])"
@@ -159,10 +159,16 @@ def _table(name: str, meter: Meter) -> Dfa:
     return meter.shared(("format", name), made, lambda dfa: dfa.size)
 
 
+def calling_table(part: str, meter: Meter) -> Dfa:
+    """A part of patterns whose groups are calls (pattern_format.calling_regexes)."""
+    return _table(f"regex {part}", meter)
+
+
 def compile_table(name: str, meter: Meter) -> Dfa:
     """An automaton of TABLES from its expression."""
     return compile_regex(_EXPRESSIONS[name], meter)
 
 
-_EXPRESSIONS = _PATTERNS | {f"{name} at most": pattern for name, pattern in _AT_MOST.items()}
+_EXPRESSIONS = _PATTERNS | {f"{name} at most": pattern for name, pattern in _AT_MOST.items()} | {
+    f"regex {part}": pattern for part, pattern in calling_regexes().items()}
 TABLES = tuple(_EXPRESSIONS)

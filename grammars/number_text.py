@@ -28,6 +28,11 @@ class NumberText:
     counted: bool = False
     note: str = ""
 
+    @property
+    def apart(self) -> bool:
+        """As of a StringText."""
+        return self.counted
+
     def limited(self, meter: Meter) -> Dfa:
         """Without a register."""
         return few_digits(self.dfa, meter) if self.counted else self.dfa

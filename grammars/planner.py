@@ -20,6 +20,7 @@ from .keys import labelled, relabel, words_of
 from .limits import Meter
 from .meaning import Meaning, kind_of
 from .minimise import minimise
+from .nested_patterns import flatten_patterns
 from .number_text import number_text
 from .plan import ItemMachine, ListPlan, Member, ObjectPlan, Pair, ValuePlan, Witnesses, find_possible, unsatisfiable
 from .shape import Places, Shape, SomeProperty
@@ -36,6 +37,8 @@ _FINITE_UNORDERED = 4_096
 _MAX_DEMANDS = 8
 # Places of a list, two by two, where two items that must be equal may stand.
 _MAX_PAIRS = 128
+# What is asked of a string that is a pattern and nothing else (Meaning.texts_of).
+_PATTERN = ((), (), ("regex",), ())
 
 _Labelled = TypeVar("_Labelled", bound="tuple[Dfa, dict[int, tuple[bool, ...]]] | tuple[Dfa, dict[int, int]]")
 
@@ -75,6 +78,7 @@ class Planner:
             self._find_possible()
         if not root.possible:
             raise unsatisfiable(root)
+        flatten_patterns([*self._unique, *(one for one, _ in self._repeated)])
         for one in self._unique:
             if one.unlike and one.possible:
                 check_enough(one, self._canonical())
@@ -192,6 +196,8 @@ class Planner:
                 lambda: shaped_text(shapes, least, most, meter, spell) if shapes else free_text(least, most, meter),
                 lambda text: text.body.dfa.size if text else 100)
         text = self._texts[key]
+        if text is not None and (least, most) == (0, None) and key[1] == _PATTERN:
+            text = replace(text, nested=spell)
         return [] if text is None else [text]
 
     def _list(self, shape: Shape) -> ListPlan:

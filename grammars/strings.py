@@ -25,15 +25,22 @@ Speller = Callable[[Dfa, Meter], ByteDfa]
 
 @dataclass(frozen=True, slots=True)
 class StringText:
-    """The inside of a string. minimum, maximum: characters that a register must count; (0, None): none."""
+    """The inside of a string. minimum, maximum: characters that a register must count; (0, None): none. nested: of a
+    pattern of any nesting, which rules that call themselves write in place of the body; how they spell it."""
 
     body: ByteDfa
     minimum: int = 0
     maximum: int | None = None
+    nested: Speller | None = None
 
     @property
     def counted(self) -> bool:
         return self.minimum > 0 or self.maximum is not None
+
+    @property
+    def apart(self) -> bool:
+        """It is a rule of its own, whatever else may stand in its place."""
+        return self.counted or self.nested is not None
 
 
 ANY_CHARACTERS = Dfa((tuple((low, high, 0) for low, high in charset.ALL),), frozenset([0]))
