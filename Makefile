@@ -9,10 +9,10 @@ RUN := $(VENV)/bin/python
 
 .PHONY: demo test check bench soak bench-grammars bench-kernels kernel-report clean
 
-demo: $(VENV)/.run
+demo: $(VENV)/.run.ready
 	$(RUN) examples/extract.py
 
-test: $(VENV)/.test
+test: $(VENV)/.test.ready
 	$(RUN) -m pytest
 
 check: $(VENV)/.test
@@ -20,22 +20,22 @@ check: $(VENV)/.test
 	$(RUN) -m mypy src/espalier scripts
 	$(RUN) -m pytest tests/test_layout.py
 
-bench: $(VENV)/.test
+bench: $(VENV)/.test.ready
 	$(RUN) -m bench
 
 # On a machine with a GPU.
-bench-kernels: $(VENV)/.test
+bench-kernels: $(VENV)/.test.ready
 	$(RUN) -m bench.kernels $(ARGS)
 
 # Without one: compiles every kernel for sm_90 and reads the machine code.
-kernel-report: $(VENV)/.test
+kernel-report: $(VENV)/.test.ready
 	$(RUN) -m scripts.kernel_report $(ARGS)
 
 # HARNESS: the folder of the harness of grammar engines. TOK: a tokenizer.json. PEERS: a python with llguidance, xgrammar.
-bench-grammars: $(VENV)/.test
+bench-grammars: $(VENV)/.test.ready
 	$(RUN) -m bench.grammars $(HARNESS) $(TOK) $(if $(PEERS),--peers $(PEERS)) $(BENCH_ARGS)
 
-soak: $(VENV)/.test
+soak: $(VENV)/.test.ready
 	$(RUN) -m pytest -m 'slow or not slow' --timeout 1800 --hypothesis-profile soak
 
 $(VENV)/bin/python:
@@ -43,12 +43,15 @@ $(VENV)/bin/python:
 
 $(VENV)/.run: $(VENV)/bin/python pyproject.toml constraints.txt
 	$(RUN) -m pip install --disable-pip-version-check -q -e . -c constraints.txt $(PIP_ARGS)
-	@echo 'Compiling the grammar engine for this machine, once: one to two minutes.'
-	$(VENV)/bin/espalier prepare
 	touch $@
 
-$(VENV)/.test: $(VENV)/.run
+$(VENV)/.test: $(VENV)/bin/python pyproject.toml constraints.txt
 	$(RUN) -m pip install --disable-pip-version-check -q -e '.[test]' -c constraints.txt $(PIP_ARGS)
+	touch $(VENV)/.run $@
+
+$(VENV)/.run.ready $(VENV)/.test.ready: %.ready: %
+	@echo 'Compiling the grammar engine for this machine, once: one to two minutes.'
+	$(VENV)/bin/espalier prepare
 	touch $@
 
 clean:

@@ -26,7 +26,7 @@ def routes() -> list[tuple[str, str]]:
     found = []
     for route in create_app(FakeRuntime()).routes:
         assert isinstance(route, Route)
-        found += [(method, route.path) for method in route.methods or ()]
+        found += [(method, route.path) for method in sorted(route.methods or ())]
     return found
 
 
