@@ -1,13 +1,13 @@
-"""How a step is cut, on the device and for all of its segments at once: the rules of `items` as sums and searches."""
+"""How a step is cut, on the device and for all of its segments at once: the rules of `cut` as sums and searches."""
 
 from __future__ import annotations
 
-from . import items
+from . import cut
 from .jit import Arg, constant, constexpr, jit, tl
 
-CHUNK, FAR, FAR_CHUNK = constant(items.CHUNK), constant(items.FAR), constant(items.FAR_CHUNK)
-SHORTEST, LONGEST, WHOLE = constant(items.SHORTEST), constant(items.LONGEST), constant(items.WHOLE)
-SHORTEST_WIDE, RANKS = constant(items.SHORTEST_WIDE), constant(items.RANKS)
+CHUNK, FAR, FAR_CHUNK = constant(cut.CHUNK), constant(cut.FAR), constant(cut.FAR_CHUNK)
+SHORTEST, LONGEST, WHOLE = constant(cut.SHORTEST), constant(cut.LONGEST), constant(cut.WHOLE)
+SHORTEST_WIDE, RANKS = constant(cut.SHORTEST_WIDE), constant(cut.RANKS)
 
 
 @jit
@@ -51,7 +51,7 @@ def _programs(
     begin: Arg, end: Arg, root: Arg, leaf: Arg, wide: Arg, tiles: Arg, narrow_longest: Arg, wide_longest: Arg,
     EXACT: constexpr,
 ) -> Arg:
-    """items._programs of each bin, in items, narrow ones in the low half of an int64."""
+    """cut._programs of each bin, in items, narrow ones in the low half of an int64."""
     longest = tl.where(wide, wide_longest, narrow_longest)
     if EXACT:
         count, _ = pieces_of(begin, end, root, leaf, longest, EXACT)
@@ -65,7 +65,7 @@ def longest_of(
     begin: Arg, end: Arg, root: Arg, leaf: Arg, wide: Arg, tiles: Arg, least: Arg, most: Arg,
     EXACT: constexpr,
 ) -> Arg:
-    """items._longest of both bins at once. least, most: in items, not in programs."""
+    """cut.longest_of of both bins at once. least, most: in items, not in programs."""
     if EXACT:
         found = _programs(begin, end, root, leaf, wide, tiles, WHOLE, WHOLE, EXACT)
         narrow_longest = tl.where((found & 0xFFFFFFFF) >= least, WHOLE, CHUNK)

@@ -5,8 +5,8 @@ plan_items(rows, segments, cut, work, error) -> None
     sizes and mode. work: made by `Work.room`, on the device of rows; there are no more parts and items than it has room
     for, nor than cut allows.
     Effect: writes work.items, work.n_items and work.part_begin (a token after those of the last row has no parts) as
-    `items.plan` makes them. Where that cannot be, no items are written, and error ([1] int32, untouched otherwise) gets
-    a code of `checked`: ROOM, or, where the device is asked to look for it, FOREST.
+    `planner.plan` makes them. Where that cannot be, no items are written, and error ([1] int32, untouched otherwise)
+    gets a code of `checked`: ROOM, or, where the device is asked to look for it, FOREST.
 
 One program, without a sort and without the host: a captured graph is replayed over other rows. A tree in pre-order is
 laid flat by sums: the parts above a segment come from its ancestors by doubling, the order of segments by counting how
@@ -22,10 +22,13 @@ import torch
 
 from .base import FLOATS, Implementation, KernelError
 from .checked import FOREST, ROOM, require
-from .items import Cut, NoRoom, Row, Segment, check_groups, plan
+from .cut import Cut, check_groups
+from .items import Row, Segment
 from .jit import Arg, constexpr, jit, next_power_of_2, tl
 from .paged import Work
 from .plan_cut import above_of, chunk, chunk_begin, longest_of, pieces_of, place, quotient, search
+from .plan_segments import segments_of
+from .planner import NoRoom, plan
 
 # What a segment and a row leave in memory for the second half of the kernel, in words.
 KEPT, ROW_KEPT = 14, 2
@@ -57,61 +60,10 @@ def reference(rows: torch.Tensor, segments: torch.Tensor, cut: Cut, work: Work, 
 
 
 @jit
-def _record(pointer: Arg, at: Arg, inside: Arg, N: constexpr) -> Arg:
-    """The eight fields of each record, by two loads of 16 bytes."""
-    block = tl.load(pointer + at[:, None] * 8 + tl.arange(0, 8)[None, :], mask=inside[:, None], other=0)
-    even, odd = tl.split(tl.reshape(block, [N, 2, 2, 2]))
-    f04, f26 = tl.split(even)
-    f15, f37 = tl.split(odd)
-    f0, f4 = tl.split(f04)
-    f1, f5 = tl.split(f15)
-    f2, f6 = tl.split(f26)
-    f3, f7 = tl.split(f37)
-    return f0, f1, f2, f3, f4, f5, f6, f7
-
-
-@jit
 def _joined(f0: Arg, f1: Arg, f2: Arg, f3: Arg, f4: Arg, f5: Arg, f6: Arg, f7: Arg, N: constexpr) -> Arg:
     even = tl.join(tl.join(f0, f4), tl.join(f2, f6))
     odd = tl.join(tl.join(f1, f5), tl.join(f3, f7))
     return tl.reshape(tl.join(even, odd), [N, 8])
-
-
-@jit
-def _first_seen(rows: Arg, row_begin: Arg, row_end: Arg, n_rows: Arg, window: Arg, N: constexpr) -> Arg:
-    """The first slot that any row below a segment sees."""
-    low = tl.full([N], 1 << 30, tl.int32)
-    at = n_rows * 0
-    while at < n_rows:
-        row = at + tl.arange(0, 8)
-        record = rows + row * 8
-        seen = tl.load(record + 3, mask=row < n_rows, other=0) + 1 - window
-        seen -= tl.load(record + 2, mask=row < n_rows, other=0) + tl.load(record + 5, mask=row < n_rows, other=0)
-        below = (row[None, :] >= row_begin[:, None]) & (row[None, :] < row_end[:, None])
-        low = tl.minimum(low, tl.min(tl.where(below, seen[None, :], 1 << 30), 1))
-        at += 8
-    return tl.maximum(low, 0)
-
-
-@jit
-def _faults(
-    rows: Arg, segments: Arg, slot_begin: Arg, slot_end: Arg, parent: Arg, count: Arg, page: Arg,
-    ROWS: constexpr, SEGMENTS: constexpr,
-) -> Arg:
-    """How often rows and segments break the contract, as items._check finds it."""
-    s, r = tl.arange(0, SEGMENTS), tl.arange(0, ROWS)
-    above = tl.gather(slot_end, tl.maximum(tl.minimum(parent, s), 0), 0)
-    wrong = (parent < -1) | (parent >= s) | ((parent >= 0) & (above != slot_begin)) | (slot_begin % page != 0)
-    _, q_begin, _, kv_len, _, draft_len, segment, _ = _record(rows, r, r < count, ROWS)
-    earlier = rows + (r - 1) * 8
-    behind = (r > 0) & (r < count)
-    q_end = tl.load(earlier + 1, mask=behind, other=0) + tl.load(earlier + 2, mask=behind, other=0)
-    inside = (r < count) & (segment >= 0) & (segment < SEGMENTS)
-    leaf = segments + segment * 8
-    unlike = (tl.load(leaf + 2, mask=inside, other=-1) != r) | (tl.load(leaf + 3, mask=inside, other=-1) != r + 1)
-    unlike |= tl.load(leaf + 1, mask=inside, other=-1) != kv_len
-    unlike |= (behind & (q_begin != q_end)) | (draft_len > 64)
-    return tl.sum(wrong.to(tl.int32), 0) + tl.sum((unlike & (r < count)).to(tl.int32), 0)
 
 
 @jit
@@ -198,35 +150,6 @@ def _write_parts(
 
 
 @jit
-def _segments(
-    rows: Arg, segments: Arg, n_rows: Arg, n_segments: Arg, window: Arg, page: Arg,
-    N: constexpr, EXACT: constexpr, WINDOW: constexpr, CHECKED: constexpr, ROWS: constexpr,
-) -> Arg:
-    """Each segment with its tokens and what they can see of it, and the record of its first row."""
-    s = tl.arange(0, N)
-    slot_begin, slot_end, row_begin, row_end, parent, representative, _, _ = _record(segments, s, s < n_segments, N)
-    there = row_end > row_begin
-    parent = tl.where(there, parent, -1)
-    faults = 0 * n_segments
-    if CHECKED:
-        faults = _faults(rows, segments, slot_begin, slot_end, parent, tl.max(row_end, 0), page, ROWS, N)
-    # No way up ever turns back, whatever the tensor says.
-    parent = tl.where(parent < s, parent, -1)
-    row = _record(rows, row_begin, there, N)
-    leaf = there & (row[6] == s)
-    final = rows + (row_end - 1) * 8
-    q_end = tl.load(final + 1, mask=there, other=0) + tl.load(final + 2, mask=there, other=0)
-    begin, end = slot_begin, slot_end
-    if EXACT:
-        begin, end = chunk_begin(chunk(begin)), tl.where(leaf, end, chunk_begin(chunk(end)))
-    if WINDOW:
-        begin = tl.maximum(begin, _first_seen(rows, row_begin, row_end, n_rows, window, N))
-        if EXACT:
-            begin = chunk_begin(chunk(begin))
-    return begin, end, q_end, row_begin, tl.max(row_end, 0), parent, representative, leaf, row, faults
-
-
-@jit
 def _tiles(tokens: Arg, EACH: constexpr) -> Arg:
     return (tokens + EACH - 1) // EACH
 
@@ -252,7 +175,7 @@ def _cut(
         items = tl.sum((tiles * pieces).to(tl.int64) << tl.where(wide, 32, 0), 0)
         fits = (total <= parts) & ((items & 0xFFFFFFFF) <= most_narrow) & ((items >> 32) <= most_wide)
         again = (fits == 0) & (tl.minimum(narrow, broad) <= longest_row)
-        # Twice, and never past items.WHOLE, which twice would not be a number.
+        # Twice, and never past cut.WHOLE, which twice would not be a number.
         narrow, broad = tl.minimum(narrow, 1 << 29) * 2, tl.minimum(broad, 1 << 29) * 2
     bounds = tl.minimum(used_narrow, longest_row), tl.minimum(used_broad, longest_row)
     return pieces, above, size, total, items, fits, bounds
@@ -267,7 +190,7 @@ def _plan(
     G: constexpr, NARROW: constexpr, WIDE: constexpr, EXACT: constexpr, WINDOW: constexpr, CHECKED: constexpr,
     ROWS: constexpr, LOG_ROWS: constexpr, N: constexpr, LOG_N: constexpr, BLOCK: constexpr,
 ) -> None:
-    begin, end, q_end, row_begin, count, parent, representative, leaf, row, faults = _segments(
+    begin, end, q_end, row_begin, count, parent, representative, leaf, row, faults = segments_of(
         rows, segments, n_rows, n_segments, window, page, N, EXACT, WINDOW, CHECKED, ROWS)
     q_begin, q_len, kv_len = row[1], row[2], row[3]
     wide = (q_end - q_begin) * G > NARROW

@@ -16,11 +16,12 @@ from functools import partial
 import torch
 
 from . import paged_attention, plan_items
+from .attention_tiles import Tiles, tiles_for
 from .base import FLOATS, Implementation, KernelError
-from .items import CHUNK, LONGEST, Cut, Row, Segment, check_groups
+from .cut import CHUNK, LONGEST, Cut, check_groups
+from .items import Row, Segment
 from .packed_step import Inputs, PackedStep
 from .paged import Score, Step, Work
-from .paged_attention import Tiles, tiles_for
 
 # The largest head that is checked on a device, and the room for parts of all sizes of steps together.
 LARGEST_HEAD, PARTS = 256, 256 << 20

@@ -22,12 +22,13 @@ from espalier.kernels import (
     rope_write,
     sample,
 )
-from espalier.kernels.items import Cut
+from espalier.kernels.attention_tiles import tiles_for
+from espalier.kernels.cut import Cut
 from espalier.kernels.layout import Batch, PagedCache, Span
 from espalier.kernels.linear import Matrix
 from espalier.kernels.packed_step import PackedStep
 from espalier.kernels.paged import Score, Work
-from espalier.kernels.paged_attention import attend, tiles_for
+from espalier.kernels.paged_attention import attend
 from espalier.kernels.park_pages import HostPages, Lane, park, restore
 from espalier.kernels.sampling import launch
 from espalier.kernels.sampling.edit import Edits, edit

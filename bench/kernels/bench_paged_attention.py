@@ -15,9 +15,12 @@ from typing import Any
 
 import torch
 
-from espalier.kernels.items import Cut, Plan, Row, Segment, plan
+from espalier.kernels.attention_tiles import EXACT, FAST, FP8, Tile, Tiles
+from espalier.kernels.cut import Cut
+from espalier.kernels.items import Plan, Row, Segment
 from espalier.kernels.paged import Score, Step, Work
-from espalier.kernels.paged_attention import EXACT, FAST, FP8, Tile, Tiles, attend
+from espalier.kernels.paged_attention import attend
+from espalier.kernels.planner import plan
 
 from .device import Ceilings, ceilings, graph_us
 from .peer_attention import Paged, Peer, dense_us, flashinfer, levels_of

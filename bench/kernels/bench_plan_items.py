@@ -14,9 +14,11 @@ from dataclasses import replace
 import torch
 
 from espalier.kernels import plan_items
-from espalier.kernels.items import Cut, Row, Segment, plan
+from espalier.kernels.attention_tiles import EXACT, FAST
+from espalier.kernels.cut import Cut
+from espalier.kernels.items import Row, Segment
 from espalier.kernels.paged import Work
-from espalier.kernels.paged_attention import EXACT, FAST
+from espalier.kernels.planner import plan
 
 from .bench_paged_attention import DIM, KV_HEADS, PAGE, Q_HEADS, Copy, Tree, grown, rotation, table_cases
 from .device import Ceilings, ceilings, graph_us

@@ -7,9 +7,11 @@ from collections.abc import Callable
 
 import torch
 
-from espalier.kernels.items import Cut, plan
+from espalier.kernels.attention_tiles import tiles_for
+from espalier.kernels.cut import Cut
 from espalier.kernels.paged import Score, Step, Work
-from espalier.kernels.paged_attention import attend, reference, tiles_for
+from espalier.kernels.paged_attention import attend, reference
+from espalier.kernels.planner import plan
 from tests.kernels.forests import Forest, Node
 
 Report = Callable[[str, bool, str], None]

@@ -9,10 +9,11 @@ from dataclasses import replace
 import torch
 
 from espalier.kernels import change_table, plan_items
-from espalier.kernels.items import Cut
+from espalier.kernels.attention_tiles import EXACT, FAST
+from espalier.kernels.cut import Cut
 from espalier.kernels.packed_step import PackedStep
 from espalier.kernels.paged import Score, Step, Work
-from espalier.kernels.paged_attention import EXACT, FAST, attend, reference
+from espalier.kernels.paged_attention import attend, reference
 from tests.kernels.forests import Forest, Node
 
 Report = Callable[[str, bool, str], None]

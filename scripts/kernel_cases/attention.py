@@ -2,18 +2,9 @@ from __future__ import annotations
 
 from typing import Any
 
+from espalier.kernels.attention_tiles import CROWD, EXACT, EXACT_LARGE, FAST, FP8, FP8_LARGE, LARGE, Tile
 from espalier.kernels.merge_parts import _merge
-from espalier.kernels.paged_attention import (
-    CROWD,
-    EXACT,
-    EXACT_LARGE,
-    FAST,
-    FP8,
-    FP8_LARGE,
-    LARGE,
-    Tile,
-    _attend,
-)
+from espalier.kernels.paged_attention import _attend
 
 from .case import Case, typed
 

@@ -9,9 +9,11 @@ import pytest
 import torch
 
 from espalier.kernels import check_step, checked, paged_attention
+from espalier.kernels.attention_tiles import tiles_for
 from espalier.kernels.base import KernelError
-from espalier.kernels.items import Cut, plan
+from espalier.kernels.cut import Cut
 from espalier.kernels.paged import Score, Step, Work
+from espalier.kernels.planner import plan
 
 from .forests import Forest, Node
 
@@ -67,7 +69,7 @@ def attended(change: Callable[[Step], Step], *, exact: bool = False) -> tuple[to
     q = torch.randn(forest.tokens, 4, 64, device=DEVICE)
     k, v = (forest.pool(2, 64, torch.float32, str(DEVICE)) for _ in range(2))
     step = Step.of(forest.rows, forest.segments, forest.block_table(str(DEVICE)))
-    tiles = paged_attention.tiles_for(64, exact=exact)
+    tiles = tiles_for(64, exact=exact)
     cut = Cut(groups=2, kv_heads=2, least=1, most=1, narrow=tiles.narrow.m, wide=tiles.wide.m, exact=exact)
     work = Work.of(plan(forest.rows, forest.segments, cut), q_heads=4, head_dim=64, device=DEVICE)
     error = checked.clear(DEVICE)

@@ -10,10 +10,12 @@ import torch
 
 from espalier.kernels import copy_slots, gather_rows, park_pages, rope_write, sample
 from espalier.kernels.copy_slots import copies_of
-from espalier.kernels.items import Cut, Row, Segment, plan
+from espalier.kernels.cut import Cut
+from espalier.kernels.items import Row, Segment
 from espalier.kernels.layout import Batch, PagedCache, Span
 from espalier.kernels.paged import Score, Step, Work
 from espalier.kernels.paged_attention import attend, reference
+from espalier.kernels.planner import plan
 
 from .helpers import CPU
 

@@ -6,7 +6,9 @@ from collections import Counter
 import pytest
 
 from espalier.kernels.base import KernelError
-from espalier.kernels.items import CHUNK, DIRECT, FIRST, LONGEST, Cut, Item, Plan, Row, Segment, chunk_start, plan
+from espalier.kernels.cut import CHUNK, LONGEST, Cut, chunk_start
+from espalier.kernels.items import DIRECT, FIRST, Item, Plan, Row, Segment
+from espalier.kernels.planner import plan
 
 from .forests import Forest, Node
 

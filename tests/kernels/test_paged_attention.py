@@ -5,10 +5,13 @@ from dataclasses import replace
 import pytest
 import torch
 
+from espalier.kernels.attention_tiles import EXACT, Tile, Tiles, tiles_for
 from espalier.kernels.base import KernelError
-from espalier.kernels.items import Cut, Row, Segment, plan
+from espalier.kernels.cut import Cut
+from espalier.kernels.items import Row, Segment
 from espalier.kernels.paged import Score, Step, Work
-from espalier.kernels.paged_attention import EXACT, Tile, Tiles, attend, reference, tiles_for
+from espalier.kernels.paged_attention import attend, reference
+from espalier.kernels.planner import plan
 
 from .forests import Forest, Node
 

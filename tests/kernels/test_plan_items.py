@@ -8,12 +8,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from espalier.kernels import plan_items
+from espalier.kernels.attention_tiles import Tile, Tiles
 from espalier.kernels.base import KernelError
 from espalier.kernels.checked import FOREST, ROOM
-from espalier.kernels.items import Cut, Item, Plan, Row, Segment
+from espalier.kernels.cut import Cut
+from espalier.kernels.items import Item, Plan, Row, Segment
 from espalier.kernels.packed_step import PackedStep
 from espalier.kernels.paged import Score, Step, Work
-from espalier.kernels.paged_attention import Tile, Tiles, attend, reference
+from espalier.kernels.paged_attention import attend, reference
 
 from .forests import Forest, Node
 from .test_items import covered, token_slot

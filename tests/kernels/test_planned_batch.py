@@ -8,8 +8,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from espalier.kernels.base import KernelError
-from espalier.kernels.items import Cut, plan
+from espalier.kernels.cut import Cut
 from espalier.kernels.planned_batch import Counts, Heads, attend, padded
+from espalier.kernels.planner import plan
 
 from .forests import Forest, Node
 from .test_plan_items import FORESTS
