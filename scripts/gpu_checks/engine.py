@@ -5,12 +5,9 @@ from __future__ import annotations
 import itertools
 from collections.abc import Callable, Sequence
 
-import numpy as np
-import numpy.typing as npt
 import torch
 from msgspec import structs
 
-from espalier.kernels.linear import Groups
 from espalier.kernels.registry import kernels
 from espalier.runtime.config import Device, EngineConfig
 from espalier.runtime.executor import Executor
@@ -18,9 +15,10 @@ from espalier.runtime.loading import executor_of
 from espalier.runtime.messages import Choose, Define, Generate, Sampling, TokenLogprob, Tokens
 from espalier.runtime.models.config import LlamaConfig
 from espalier.runtime.models.load import DTYPES, build_llama
-from espalier.runtime.weights import llama_shapes
 from tests.runtime.harness import Bench
 from tests.runtime.set_grammar import encode_texts
+
+from .random_weights import RandomWeights
 
 Report = Callable[[str, bool, str], None]
 Answer = tuple[list[int], list[TokenLogprob]]
@@ -34,20 +32,10 @@ PROMPTS = tuple(TEXT[:length] + own for length, own in (
 TEXTS = [[5, *range(100, 130)], [6, 7, *range(200, 230)], [6, 8, *range(300, 310)]]
 
 
-class RandomWeights:
-    def tensor(self, name: str) -> npt.NDArray[np.float32]:
-        shape = llama_shapes(SHAPE)[name]
-        values = np.random.default_rng([ord(letter) for letter in name]).standard_normal(shape, np.float32)
-        return values / np.float32(shape[-1] ** 0.5) if len(shape) == 2 else values * np.float32(0.1) + 1
-
-    def groups(self, name: str) -> Groups | None:
-        return None
-
-
 def executor(device: Device, dtype: str, exact: bool) -> Executor:
     config = EngineConfig(device=device, dtype=dtype, exact=exact, pages=PAGES, max_rows=16)  # type: ignore[arg-type]
     ops = kernels(device, DTYPES[dtype], "exact" if exact else "fast")
-    return executor_of(build_llama(SHAPE, RandomWeights(), ops, DTYPES[dtype], torch.device(device)), config)
+    return executor_of(build_llama(SHAPE, RandomWeights(SHAPE), ops, DTYPES[dtype], torch.device(device)), config)
 
 
 def answers(one: Executor, prompts: Sequence[tuple[int, ...]], *, at_once: bool, step_tokens: int = 512,

@@ -5,10 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import numpy as np
-import numpy.typing as npt
 import torch
 
-from espalier.kernels.linear import Groups
 from espalier.kernels.registry import kernels
 from espalier.runtime.config import Device, EngineConfig
 from espalier.runtime.models.config import LlamaConfig
@@ -16,23 +14,12 @@ from espalier.runtime.models.load import DTYPES, build_llama
 from espalier.runtime.paged_executor import PagedExecutor
 from espalier.runtime.plan import PageCopy, Pick, Plan, Row, Sampled
 from espalier.runtime.torch_executor import TorchExecutor
-from espalier.runtime.weights import llama_shapes
+
+from .random_weights import RandomWeights
 
 Report = Callable[[str, bool, str], None]
 SHAPE = LlamaConfig(layers=30, width=576, heads=9, kv_heads=3, head_dim=64, ffn=1536, vocab=49152, context=2048,
                     rope_theta=1e5, rms_eps=1e-5, tied=True)
-
-
-class RandomWeights:
-    """Each tensor is drawn when it is asked for, the same for the same name."""
-
-    def tensor(self, name: str) -> npt.NDArray[np.float32]:
-        shape = llama_shapes(SHAPE)[name]
-        values = np.random.default_rng([ord(letter) for letter in name]).standard_normal(shape, np.float32)
-        return values / np.float32(shape[-1] ** 0.5) if len(shape) == 2 else values * np.float32(0.1) + 1
-
-    def groups(self, name: str) -> Groups | None:
-        return None
 
 
 def carried_out(
@@ -49,7 +36,7 @@ def carried_out(
 
 def executor(device: Device, dtype: str) -> TorchExecutor | PagedExecutor:
     config = EngineConfig(dtype=dtype, device=device, pages=64, threads=8)  # type: ignore[arg-type]
-    model = build_llama(SHAPE, RandomWeights(), kernels(device, DTYPES[dtype], "fast"), DTYPES[dtype],
+    model = build_llama(SHAPE, RandomWeights(SHAPE), kernels(device, DTYPES[dtype], "fast"), DTYPES[dtype],
                         torch.device(device))
     return PagedExecutor(model, config) if device == "cuda" else TorchExecutor(model, config)
 

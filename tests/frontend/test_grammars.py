@@ -7,24 +7,9 @@ import pytest
 
 import espalier as esp
 from espalier.frontend.backends.local import LocalModel
-from espalier.runtime.config import EngineConfig
-from espalier.runtime.loading import bind_grammars, compile_grammar
-from tests.fakes import ByteTokenizer, ScriptedModel, scripted_runtime
 
 SUM = 'start: NUMBER ("+" NUMBER)*\nNUMBER: /[0-9]{1,3}/\n%ignore " "'
 NESTED = 'root ::= "(" root? ")" root?'
-
-
-@pytest.fixture(scope="module")
-def babbling() -> Any:
-    """A whole runtime whose model prefers every byte alike, so that only the grammar shapes the answer."""
-    tokenizer = ByteTokenizer()
-    config = EngineConfig(page=4, pages=512, step_tokens=64, max_rows=16)
-    with LocalModel(scripted_runtime(
-        ScriptedModel(tokenizer, {}), tokenizer, config,
-        constraints=bind_grammars(tokenizer, tokenizer.vocab_size, config), compile=compile_grammar,
-    )) as model:
-        yield model
 
 
 @pytest.mark.parametrize("seed", range(3))

@@ -10,9 +10,6 @@ import espalier as esp
 from espalier.frontend.backends.local import LocalModel
 from espalier.frontend.backends.scripted import Asked
 from espalier.grammars.constraint import JsonSchema
-from espalier.runtime.config import EngineConfig
-from espalier.runtime.loading import bind_grammars, compile_grammar
-from tests.fakes import ByteTokenizer, ScriptedModel, scripted_runtime
 
 from .conftest import Script
 
@@ -123,18 +120,6 @@ class Order(BaseModel):
     kind: Literal["buy", "sell"]
     count: Annotated[int, Field(ge=1, le=99)]
     notes: Annotated[list[Annotated[str, Field(max_length=4)]], Field(max_length=2)]
-
-
-@pytest.fixture(scope="module")
-def babbling() -> Any:
-    """A whole runtime whose model prefers every byte alike, so that only the grammar shapes the answer."""
-    tokenizer = ByteTokenizer()
-    config = EngineConfig(page=4, pages=512, step_tokens=64, max_rows=16)
-    with LocalModel(scripted_runtime(
-        ScriptedModel(tokenizer, {}), tokenizer, config,
-        constraints=bind_grammars(tokenizer, tokenizer.vocab_size, config), compile=compile_grammar,
-    )) as model:
-        yield model
 
 
 @pytest.mark.parametrize("schema", [Order, list[Order], int, bool, Literal["a", "bc"], dict[str, int]], ids=str)

@@ -3,6 +3,8 @@ as the least fixed point over all rules."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from dataclasses import dataclass
 from itertools import product
 
 from hypothesis import strategies as st
@@ -100,50 +102,39 @@ def _repeated(once: Spans, low: int, high: int | None, text: str) -> Spans:
     return found
 
 
+@dataclass(frozen=True, slots=True)
+class Dialect:
+    """letters: a class, around its letters. nothing: an empty sequence. counted: a tree, written, low to high times."""
+
+    letters: str
+    nothing: str
+    counted: Callable[[str, int, int | None], str]
+
+    def spelled(self, tree: Tree) -> str:
+        kind, body = tree[0], tree[1]
+        if kind == "text":
+            return f'"{body}"'
+        if kind == "class":
+            return self.letters.format(body)
+        if kind == "rule":
+            return body
+        if kind in ("alt", "seq"):
+            return f"({(' | ' if kind == 'alt' else ' ').join(map(self.spelled, body))})" if body else self.nothing
+        suffix, once = {(0, None): "*", (1, None): "+", (0, 1): "?"}.get((tree[2], tree[3])), self.spelled(body)
+        return f"({once}){suffix}" if suffix else self.counted(once, tree[2], tree[3])
+
+
+GBNF = Dialect("[{}]", '""', lambda once, low, high: f"({once}){{{low},{'' if high is None else high}}}")
+LARK = Dialect("/[{}]/", "()", lambda once, low, high: (
+    f"(({once})~{low} ({once})*)" if high is None else f"({once})~{low}..{high}"))
+
+
 def gbnf(rules: dict[str, Tree]) -> str:
-    return "\n".join(f"{name} ::= {spelled(tree)}" for name, tree in rules.items())
-
-
-def spelled(tree: Tree) -> str:
-    kind, body = tree[0], tree[1]
-    if kind == "text":
-        return f'"{body}"'
-    if kind == "class":
-        return f"[{body}]"
-    if kind == "rule":
-        return body
-    if kind == "alt":
-        return "(" + " | ".join(map(spelled, body)) + ")"
-    if kind == "seq":
-        return "(" + " ".join(map(spelled, body)) + ")" if body else '""'
-    suffixes = {(0, None): "*", (1, None): "+", (0, 1): "?"}
-    counted = f"{{{tree[2]},{'' if tree[3] is None else tree[3]}}}"
-    return f"({spelled(body)}){suffixes.get((tree[2], tree[3]), counted)}"
+    return "\n".join(f"{name} ::= {GBNF.spelled(tree)}" for name, tree in rules.items())
 
 
 def lark(rules: dict[str, Tree]) -> str:
-    return "\n".join(f"{name}: {_in_lark(tree)}" for name, tree in rules.items())
-
-
-def _in_lark(tree: Tree) -> str:
-    kind, body = tree[0], tree[1]
-    if kind == "text":
-        return f'"{body}"'
-    if kind == "class":
-        return f"/[{body}]/"
-    if kind == "rule":
-        return body
-    if kind == "alt":
-        return "(" + " | ".join(map(_in_lark, body)) + ")"
-    if kind == "seq":
-        return "(" + " ".join(map(_in_lark, body)) + ")"
-    suffixes = {(0, None): "*", (1, None): "+", (0, 1): "?"}
-    low, high = tree[2], tree[3]
-    if (low, high) in suffixes:
-        return f"({_in_lark(body)}){suffixes[low, high]}"
-    if high is None:
-        return f"(({_in_lark(body)})~{low} ({_in_lark(body)})*)"
-    return f"({_in_lark(body)})~{low}..{high}"
+    return "\n".join(f"{name}: {LARK.spelled(tree)}" for name, tree in rules.items())
 
 
 def texts(letters: str, longest: int) -> list[str]:

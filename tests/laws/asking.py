@@ -169,6 +169,20 @@ def ask_all(runtime: Runtime, questions: Sequence[Question], *, at_once: bool, f
     return asyncio.run(all_of_them())
 
 
+def answered(runtime: Runtime, spec: GenerateSpec) -> Answer:
+    """What it says after "the name ", on a session of its own."""
+
+    async def ask() -> Answer:
+        session = runtime.session()
+        branch = session.branch()
+        session.extend(branch, [Text("the name ")])
+        answer = (await read(session, branch, spec))[1]
+        session.close()
+        return answer
+
+    return asyncio.run(ask())
+
+
 # Without it
 
 

@@ -9,29 +9,17 @@ from dataclasses import replace
 import pytest
 
 from espalier.grammars.constraint import Constraint
-from espalier.runtime.branch import Answer, GenerateSpec, Text
+from espalier.runtime.branch import GenerateSpec
 from espalier.runtime.config import EngineConfig
 from espalier.runtime.runtime import Runtime
 
-from .asking import CONSTRAINTS, Alone, Question, opened, read
+from .asking import CONSTRAINTS, Alone, Question, answered, opened
 
 
 @pytest.fixture(scope="module")
 def runtime() -> Iterator[Runtime]:
     with opened(EngineConfig(page=4, pages=1024, step_tokens=64, max_rows=16)) as runtime:
         yield runtime
-
-
-def answered(runtime: Runtime, spec: GenerateSpec) -> Answer:
-    async def ask() -> Answer:
-        session = runtime.session()
-        branch = session.branch()
-        session.extend(branch, [Text("the name ")])
-        answer = (await read(session, branch, spec))[1]
-        session.close()
-        return answer
-
-    return asyncio.run(ask())
 
 
 @pytest.mark.parametrize("constraint", CONSTRAINTS, ids=lambda constraint: repr(constraint)[:50])

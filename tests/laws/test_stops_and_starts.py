@@ -9,11 +9,11 @@ from collections.abc import Iterator, Sequence
 import pytest
 
 from espalier.grammars.constraint import Constraint, Tags
-from espalier.runtime.branch import Answer, Closing, GenerateSpec, Opening, Text
+from espalier.runtime.branch import Closing, GenerateSpec, Opening, Text
 from espalier.runtime.config import EngineConfig
 from espalier.runtime.runtime import Runtime
 
-from .asking import CONSTRAINTS, WildModel, new_tokenizer, opened, read
+from .asking import CONSTRAINTS, WildModel, answered, new_tokenizer, opened
 
 CONFIG = EngineConfig(page=4, pages=1024, step_tokens=64, max_rows=16)
 TOKENIZER = new_tokenizer()
@@ -37,18 +37,6 @@ class Impatient:
 def runtime() -> Iterator[Runtime]:
     with opened(CONFIG, model=Impatient()) as runtime:
         yield runtime
-
-
-def answered(runtime: Runtime, spec: GenerateSpec) -> Answer:
-    async def ask() -> Answer:
-        session = runtime.session()
-        branch = session.branch()
-        session.extend(branch, [Text("the name ")])
-        answer = (await read(session, branch, spec))[1]
-        session.close()
-        return answer
-
-    return asyncio.run(ask())
 
 
 @pytest.mark.parametrize("logprobs", [None, 1], ids=["forced text appended", "forced text drawn"])

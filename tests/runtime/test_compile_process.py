@@ -5,11 +5,9 @@ from __future__ import annotations
 import asyncio
 import gc
 import os
-import select
 import signal
 import subprocess
 import sys
-import textwrap
 import threading
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -40,6 +38,7 @@ from espalier.runtime.messages import Command
 from espalier.runtime.runtime import Runtime
 
 from ..fakes import ByteTokenizer, PlainTemplate
+from .orphans import check_that_it_ends_with_its_parent, needs_pidfd
 
 PERSON = JsonSchema('{"type":"object","properties":{"name":{"type":"string"},"age":{"type":"integer","minimum":0}}}')
 TREE = JsonSchema('{"$ref":"#/$defs/n","$defs":{"n":{"type":"array","items":{"$ref":"#/$defs/n"},"maxItems":3}}}')
@@ -329,30 +328,19 @@ def test_a_worker_that_never_gets_ready_is_a_fault(monkeypatch: pytest.MonkeyPat
         pool.compile(PERSON)
 
 
-@pytest.mark.skipif(not hasattr(os, "pidfd_open"), reason="waiting for a process that is not a child needs Linux")
+@needs_pidfd
 @pytest.mark.parametrize("constraint", ["AnyObject()", 'Regex("(.*a.{19})")'], ids=["idle", "compiling"])
 def test_a_worker_ends_when_its_parent_does(constraint: str) -> None:
-    parent = textwrap.dedent(f"""
-        import os, sys, threading, psutil
+    check_that_it_ends_with_its_parent(f"""
+        import threading, psutil
         from espalier.grammars.constraint import AnyObject, Regex
         from espalier.grammars.limits import Limits
         from espalier.runtime.compile_process import CompileProcess
         pool = CompileProcess(limits=Limits(seconds=1000.0, states=1 << 40))
         pool.compile(AnyObject())
         threading.Thread(target=pool.compile, args=({constraint},), daemon=True).start()
-        sys.stdout.write(f'{{psutil.Process().children()[0].pid}}\\n')
-        sys.stdout.flush()
-        sys.stdin.read()
-        os._exit(0)
-    """)
-    with subprocess.Popen([sys.executable, "-c", parent], stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
-        assert process.stdin is not None
-        assert process.stdout is not None
-        child = os.pidfd_open(int(process.stdout.readline(20)))
-        assert not select.select([child], [], [], 0.3)[0]
-        process.stdin.close()
-        assert select.select([child], [], [], PATIENCE)[0], "the worker outlived its parent"
-        os.close(child)
+        pid = psutil.Process().children()[0].pid
+    """, idle=0.3, patience=PATIENCE)
 
 
 def busy(pool: CompileProcess) -> int:

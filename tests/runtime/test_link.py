@@ -4,12 +4,8 @@ from __future__ import annotations
 
 import os
 import queue
-import select
 import signal
-import subprocess
-import sys
 import tempfile
-import textwrap
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
@@ -35,6 +31,8 @@ from espalier.runtime.messages import (
 )
 from espalier.runtime.process_link import Boot, ProcessLink
 from espalier.runtime.scripted_executor import scripted_engine
+
+from .orphans import check_that_it_ends_with_its_parent, needs_pidfd
 
 CONFIG = EngineConfig(page=4, pages=64, step_tokens=16)
 PATIENCE = 30.0
@@ -158,23 +156,11 @@ def test_a_socket_that_cannot_be_made_is_an_engine_fault_with_a_way_out(
     assert not list(deep.iterdir())
 
 
-@pytest.mark.skipif(not hasattr(os, "pidfd_open"), reason="waiting for a process that is not a child needs Linux")
+@needs_pidfd
 def test_the_worker_ends_when_its_parent_does() -> None:
-    parent = textwrap.dedent("""
-        import os, sys
+    check_that_it_ends_with_its_parent("""
         from espalier.runtime.config import EngineConfig
         from espalier.runtime.process_link import Boot, ProcessLink
         link = ProcessLink.start(Boot(model="", config=EngineConfig(page=4, pages=64), executor="scripted"))
-        sys.stdout.write(f'{link.pid}\\n')
-        sys.stdout.flush()
-        sys.stdin.read()
-        os._exit(0)
-    """)
-    with subprocess.Popen([sys.executable, "-c", parent], stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
-        assert process.stdin is not None
-        assert process.stdout is not None
-        worker = os.pidfd_open(int(process.stdout.readline(20)))
-        assert not select.select([worker], [], [], 0)[0]
-        process.stdin.close()
-        assert select.select([worker], [], [], PATIENCE)[0], "the worker outlived its parent"
-        os.close(worker)
+        pid = link.pid
+    """, patience=PATIENCE)
