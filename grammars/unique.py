@@ -25,6 +25,8 @@ _FEW = 6
 _COUNTED = 64
 # Values of a finite set are counted up to here.
 _MANY = 4_096
+# Values of an enum beside numbers, up to which items are compared by value, so that numbers have every spelling.
+_SOUGHT = 32
 
 
 def keep_apart(plan: ListPlan, canonical: Canonical, writing: Writing) -> None:
@@ -55,9 +57,10 @@ def keep_apart(plan: ListPlan, canonical: Canonical, writing: Writing) -> None:
 
 
 def _have_zeros(places: tuple[ValuePlan, ...]) -> bool:
-    """Whether items are numbers that may end in zeros of a fraction. Not beside values of an enum: of hundreds that are
-    nearly used up, looking for another takes too long where items are compared by value."""
-    return any(value.numbers for value in places) and not any(value.values for value in places)
+    """Whether items are numbers that may end in zeros of a fraction. Not where values of an enum are many, or all there
+    is: when they are nearly used up, looking for another takes too long where items are compared by value."""
+    return any(value.numbers for value in places) and all(
+        not value.values or (value.numbers and len(value.values) <= _SOUGHT) for value in places)
 
 
 def _by_value(plan: ListPlan, canonical: Canonical) -> None:
