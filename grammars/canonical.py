@@ -117,7 +117,7 @@ class Canonical:
 
     def machine(self, plan: ListPlan) -> ItemMachine:
         """What may stand where in a list inside an item."""
-        if plan.machine is not None and not plan.unlike:
+        if plan.machine is not None and not (plan.unlike or plan.alike):
             return plan.machine
         if plan.unique or plan.different or plan.alike:
             raise ManyTexts("items have lists whose items are compared too")

@@ -92,7 +92,8 @@ def test_uniqueness_is_a_condition(schema: Any, one: list[Any]) -> None:
 
 @pytest.mark.parametrize("schema", [
     {"items": {"type": "array", "uniqueItems": True}}, {"items": {"type": "array", "uniqueItems": True, "items": OPEN}},
-    {"items": {"anyOf": [{"$ref": "#"}, INTEGER]}}, {"contains": INTEGER, "minContains": 40}])
+    {"items": {"anyOf": [{"$ref": "#"}, INTEGER]}}, {"contains": INTEGER, "minContains": 40},
+    {"not": False, "uniqueItems": True, "items": {**NOT_UNIQUE, "items": INTEGER}}])
 def test_what_is_not_enforced_is_refused(schema: Any) -> None:
     with pytest.raises(UnsupportedKeyword) as caught:
         compile_constraint(JsonSchema(json.dumps({**NOT_UNIQUE, **schema})), PATIENT)
