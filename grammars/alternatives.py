@@ -9,8 +9,10 @@ those in which it does not hold: alternatives do not overlap, and what it says o
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
+
+import msgspec
+from msgspec.structs import replace
 
 from .branches import KINDS, All, Any, Base, Chain, Part
 from .document import pointer_of
@@ -27,8 +29,7 @@ _Key = tuple[int, ...]
 _OBJECTS = frozenset(["object"])
 
 
-@dataclass(frozen=True, slots=True)
-class _Option:
+class _Option(msgspec.Struct, frozen=True):
     """surely: the schemas without branches that hold where it does. left: those of them that nothing implies so far,
     but for what they require. kinds: the types that these leave. alone: no unions within. opposite: of it, where that
     is one schema; "": none."""
@@ -42,8 +43,7 @@ class _Option:
     opposite: str
 
 
-@dataclass(frozen=True, slots=True)
-class _Union:
+class _Union(msgspec.Struct, frozen=True):
     """looked: how many of the schemas taken in its options were held against."""
 
     key: _Key
@@ -52,15 +52,13 @@ class _Union:
     looked: int = 0
 
 
-@dataclass(frozen=True, slots=True)
-class _Todo:
+class _Todo(msgspec.Struct, frozen=True):
     key: _Key
     part: Part
     chain: Chain | None
 
 
-@dataclass(frozen=True, slots=True)
-class _Branch:
+class _Branch(msgspec.Struct, frozen=True):
     """bases: taken in, in the order of that. seen: all places met. required: names."""
 
     todo: tuple[_Todo, ...]
@@ -113,8 +111,9 @@ class Alternatives:
                 return None
             unions: list[_Union] = []
             todo: list[_Todo] = []
+            readings = {self._expander.readings.number(place) for place in read.seen} if read.unions else set[int]()
             for union in read.unions:
-                narrowed = self._narrowed(union, read)
+                narrowed = self._narrowed(union, read, readings)
                 if narrowed is None:
                     continue
                 if not narrowed.options:
@@ -192,8 +191,8 @@ class Alternatives:
         # What a derived schema declares would count as evaluated.
         return self._expander.opposite(places[0]) if len(places) == 1 and not self._unevaluated else ""
 
-    def _narrowed(self, union: _Union, branch: _Branch) -> _Union | None:
-        """With the options that what was taken in leaves; None when it implies one."""
+    def _narrowed(self, union: _Union, branch: _Branch, readings: set[int]) -> _Union | None:
+        """With the options that what was taken in leaves; None when it implies one. readings: of all places met."""
         new = [place for _, place in branch.bases[union.looked:]]
         options: list[_Option] = []
         for option in union.options:
@@ -205,15 +204,14 @@ class Alternatives:
                 left = tuple([place for place in left if place not in branch.seen and not any(
                     self._expander.implied(base, place) for base in new)])
             implied = not left and option.alone and kinds == branch.kinds and option.required <= branch.required
-            if not self._unevaluated and (implied or self._known(option, branch)):
+            if not self._unevaluated and (implied or self._known(option, readings)):
                 return None
             options.append(option if left == option.left else replace(option, left=left))
         return replace(union, options=tuple(options), looked=len(branch.bases))
 
-    def _known(self, option: _Option, branch: _Branch) -> bool:
+    def _known(self, option: _Option, readings: set[int]) -> bool:
         """It reads like a schema that was taken in."""
-        number = self._expander.readings.number
-        return len(option.places) == 1 and number(option.places[0]) in {number(place) for place in branch.seen}
+        return len(option.places) == 1 and self._expander.readings.number(option.places[0]) in readings
 
     def _apart(self, branch: _Branch) -> list[_Branch]:
         """A branch for each option of a union."""

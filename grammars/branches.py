@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import msgspec
 
 from .keywords import TYPES
 from .shape import Places
@@ -10,18 +10,15 @@ from .shape import Places
 KINDS = frozenset(TYPES) - {"integer"}
 
 
-@dataclass(frozen=True, slots=True)
-class Base:
+class Base(msgspec.Struct, frozen=True):
     """The schema's own keywords, without branches."""
 
 
-@dataclass(frozen=True, slots=True)
-class All:
+class All(msgspec.Struct, frozen=True):
     place: str
 
 
-@dataclass(frozen=True, slots=True)
-class Any:
+class Any(msgspec.Struct, frozen=True):
     """exclusive: the places are known to exclude each other."""
 
     places: Places
@@ -31,8 +28,7 @@ class Any:
 Part = Base | All | Any
 
 
-@dataclass(frozen=True, slots=True)
-class Chain:
+class Chain(msgspec.Struct, frozen=True):
     """The places that led here without an instance in between; meeting one again is a loop."""
 
     place: str

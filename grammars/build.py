@@ -36,6 +36,10 @@ class RuleBuilder:
 
     def text(self, source: int, text: bytes, target: int | None = None, action: int = NOTHING) -> int:
         """A chain that reads `text`; the action is on its first byte. Returns where it ends."""
+        if len(text) == 1:
+            target = self.state() if target is None else target
+            self._edges.append((source, text[0], text[0], target, action))
+            return target
         more = len(text) if target is None or not text else len(text) - 1
         self._meter.states(more, self._pointer)
         places = [*range(self._states, self._states + more)]

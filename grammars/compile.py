@@ -14,7 +14,7 @@ from .context_free import calling_rule, compile_rules
 from .counted import Repetitions
 from .dfa import Dfa
 from .document import Document
-from .effort import collector_paused
+from .effort import CollectorPaused
 from .emit import Emitter
 from .errors import ConstraintTooLarge, InvalidConstraint, Unsatisfiable, UnsupportedKeyword
 from .gbnf import read_gbnf
@@ -38,7 +38,7 @@ def compile_constraint(constraint: Constraint, limits: Limits = Limits(),  # noq
 
     Raises a ConstraintError: UnsupportedKeyword, InvalidConstraint, Unsatisfiable or ConstraintTooLarge.
     """
-    with collector_paused():
+    with CollectorPaused():
         return _any(constraint, Meter(limits, _place(constraint), library))
 
 

@@ -13,7 +13,7 @@ from .configuration import UNFORCED, Configuration, Explorer, Limits, Plan
 from .crossing import crossed
 from .distance import compile_tables
 from .doubts import tokens_of
-from .effort import collector_paused
+from .effort import CollectorPaused
 from .errors import BudgetTooSmall, InvalidConstraint, MissingByte
 from .explain import place
 from .finished import FAR_LOOKED, FRESH, GROWS, MARKED_HERE, STRUCK, UNSURE, Finished, Mask
@@ -46,7 +46,7 @@ class CompiledGrammar:
         self.notes = grammar.notes
         self._check_specials()
         self._limits = Limits() if limits is None else limits
-        with collector_paused():
+        with CollectorPaused():
             self._layout = Layout(grammar, self._limits.states, self._limits.distances, vocabulary.single)
             self.tables = self._compile_or_cross()
             self._unlike = UNLIKE in self._layout.flat.present

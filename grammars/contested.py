@@ -11,7 +11,9 @@ leads to a state from which there is none.
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
+
+from msgspec.structs import replace
 
 from .canonical import Canonical
 from .errors import ConstraintTooLarge

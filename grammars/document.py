@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass
 from decimal import Decimal
+from typing import Any
 from urllib.parse import unquote, urldefrag, urljoin
 
 from .errors import InvalidConstraint, UnsupportedKeyword
@@ -33,8 +34,15 @@ class Link:
 Derived = None | bool | int | Decimal | str | Link | Sequence["Derived"] | Mapping[str, "Derived"]
 
 
+def _token(name: str) -> str:
+    """A name as pointers spell it."""
+    return name.replace("~", "~0").replace("/", "~1") if "~" in name or "/" in name else name
+
+
 def pointer_of(place: str) -> str:
     """The place as callers know it: keywords of derived schemas (see keywords.py) are no part of it."""
+    if place[0] == "#" and "\udfff" not in place:
+        return place
     pointer, _, _ = place[place.index("#"):].partition("/\udfff")
     return pointer
 
@@ -74,9 +82,21 @@ class Document:
             if isinstance(below, Link):
                 place = below.place
                 continue
-            place = f"{place}/{token.replace('~', '~0').replace('/', '~1')}"
+            place = f"{place}/{_token(token)}"
             self._values[place] = below
         return place
+
+    def children(self, place: str, keyword: str) -> dict[str, str]:
+        """The places below the object that a keyword of the schema at `place` holds, by name."""
+        above, values, found = self.child(place, keyword), self._values, dict[str, str]()
+        held: Any = values[above]
+        for name, below in held.items():
+            if isinstance(below, Link):
+                found[name] = below.place
+            else:
+                found[name] = here = f"{above}/{_token(name)}"
+                values[here] = below
+        return found
 
     def derive(self, source: str, schema: Derived) -> str:
         """A new place for a derived schema that stems from `source`."""
@@ -176,7 +196,7 @@ class Document:
                 self.unevaluated |= "unevaluatedProperties" in value or "unevaluatedItems" in value
                 for name, item in value.items():
                     if name not in _NOT_SCHEMAS and isinstance(item, list | dict):
-                        stack.append((f"{place}/{name.replace('~', '~0').replace('/', '~1')}", item, resource))
+                        stack.append((f"{place}/{_token(name)}", item, resource))
 
     def _declare(self, place: str, value: dict[str, JsonValue], resource: str) -> str:
         identifier = value.get("$id")

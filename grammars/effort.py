@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import gc
-from collections.abc import Iterator
-from contextlib import contextmanager
 
 from .limits import Meter
 
@@ -35,14 +33,16 @@ class Effort:
                 raise TooMuchWork
 
 
-@contextmanager
-def collector_paused() -> Iterator[None]:
+class CollectorPaused:
     """Without the cyclic collector, which was on: the trees and networks of a large grammar hold no cycles, and walking
     a million nodes again and again is two fifths of the time."""
-    was_on = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if was_on:
+
+    __slots__ = ("_was_on",)
+
+    def __enter__(self) -> None:
+        self._was_on = gc.isenabled()
+        gc.disable()
+
+    def __exit__(self, *error: object) -> None:
+        if self._was_on:
             gc.enable()

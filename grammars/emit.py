@@ -41,6 +41,7 @@ class Emitter:
         self._values: dict[tuple[int, int], int] = {}
         self._keep: list[object] = []  # plans are known by id, so they must stay
         self._freely: dict[int, ValuePlan] = {}
+        self._layouts: dict[int, Layout] = {}
 
     def emit(self, root: ValuePlan) -> tuple[tuple[Rule, ...], int]:
         """All rules that the root needs, and its number."""
@@ -52,7 +53,10 @@ class Emitter:
         return tuple(rule for rule in self._rules if rule is not None), start
 
     def layout(self, depth: int) -> Layout:
-        return Layout(self.spacing, depth)
+        found = self._layouts.get(depth)
+        if found is None:
+            found = self._layouts[depth] = Layout(self.spacing, depth)
+        return found
 
     def _reserve(self, key: tuple[object, ...], make: Callable[[], Rule], pointer: str) -> int:
         number = self._numbers.get(key)

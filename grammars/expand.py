@@ -7,7 +7,8 @@ sets are found again and recursion ends. The order of a set is the order in whic
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+
+import msgspec
 
 from .alternatives import Alternatives
 from .branches import KINDS, All, Any, Base, Chain, Part
@@ -15,15 +16,14 @@ from .document import Derived, Document, Link, pointer_of
 from .errors import ConstraintTooLarge, InvalidConstraint, UnsupportedKeyword
 from .evaluated import ITEMS, PROPERTIES, Apart, Held, Links, Rests, may_evaluate
 from .json_text import JsonValue
-from .keywords import ANNOTATIONS, ASSERTIONS, BRANCHES, REFUSED, check_form, is_idle, refuse
+from .keywords import ANNOTATIONS, ASSERTIONS, BRANCHES, REFUSED, TYPES, check_form, is_idle, refuse
 from .limits import Meter
 from .negate import dependency, exclusive, implication, negation, opposite
 from .readings import Readings
 from .shape import Places
 
 
-@dataclass(frozen=True, slots=True)
-class _Todo:
+class _Todo(msgspec.Struct, frozen=True):
     """What an alternative still has to take in."""
 
     part: Part | str  # a str: the base of that place
@@ -37,6 +37,8 @@ _Branch = tuple[_Todo | None, Places, frozenset[str], frozenset[str], Links]
 
 _BASE = Base()
 _UNBRANCHED: tuple[list[Part], ...] = ([], [_BASE])
+_UNBRANCHED_KEYWORDS = ASSERTIONS | ANNOTATIONS
+_KINDS_OF = {name: frozenset(["number" if name == "integer" else name]) for name in TYPES}
 
 # oneOf inside oneOf, through references: each level costs Python stack.
 _MAX_NESTED_CHOICES = 40
@@ -199,6 +201,8 @@ class Expander:
         named = schema.get("type") if isinstance(schema, dict) else None
         if named is None:
             return KINDS
+        if isinstance(named, str):
+            return _KINDS_OF[named]
         names = named if isinstance(named, list) else [named]
         return frozenset("number" if name == "integer" else str(name) for name in names)
 
@@ -236,6 +240,8 @@ class Expander:
     def _read(self, place: str, schema: dict[str, JsonValue]) -> list[Part]:
         for keyword, value in schema.items():
             check_form(keyword, value, place)
+        if schema.keys() <= _UNBRANCHED_KEYWORDS:
+            return [] if ASSERTIONS.isdisjoint(schema) else [_BASE]
         parts: list[Part] = []
         based = False
         for keyword in schema:

@@ -28,6 +28,7 @@ _TOKEN = re.compile(
 )
 _BLANK = re.compile(r"[ \t\n\r]*")
 _HALF = re.compile(r"[\ud800-\udfff]|\\u[dD][89a-fA-F]")  # of a pair, or so it looks
+_CONTAINERS = (list, dict)
 _WORDS: dict[str, JsonValue] = {"true": True, "false": False, "null": None}
 # A literal of a schema: nobody means more, and arithmetic on it stays cheap.
 _MAX_NUMBER_TEXT = 1000
@@ -54,10 +55,9 @@ class _Unusual(Exception):
 
 def _plain(text: str, limits: Limits) -> JsonValue:
     """What `ExactReader` reads. Raises _Unusual, RecursionError or JSONDecodeError where that must be asked."""
-    if _HALF.search(text):
+    if not (text.isascii() and "\\u" not in text) and _HALF.search(text):
         raise _Unusual
-    value: JsonValue = json.loads(text, object_pairs_hook=_object, parse_int=_integer, parse_float=_real,
-                                  parse_constant=_real)
+    value: JsonValue = _READER.decode(text)
     brackets = text.count("[") + text.count("{")
     if brackets > limits.depth and depth_of(value) > limits.depth:
         raise _Unusual
@@ -83,6 +83,9 @@ def _real(text: str) -> Decimal:
     if not value.is_finite() or (value and not -_MAX_EXPONENT <= value.adjusted() <= _MAX_EXPONENT):
         raise _Unusual
     return value
+
+
+_READER = json.JSONDecoder(object_pairs_hook=_object, parse_int=_integer, parse_float=_real, parse_constant=_real)
 
 
 def names_in(value: JsonValue) -> set[str]:
@@ -299,7 +302,7 @@ def depth_of(value: JsonValue) -> int:
     stack = [(value, 1)]
     while stack:
         top, depth = stack.pop()
-        if isinstance(top, list | dict):
+        if isinstance(top, _CONTAINERS):
             deepest = max(deepest, depth)
             stack.extend((item, depth + 1) for item in (top.values() if isinstance(top, dict) else top))
     return deepest

@@ -32,6 +32,9 @@ ASSERTIONS = support.names_of("assertion") | {
 REFUSED = support.names_of("evaluated") | {"dependencies"}
 
 
+_SCHEMA_TYPES = (bool, dict, Link)  # a union of types is made anew each time that it is named
+
+
 def is_number(value: JsonValue) -> bool:
     return isinstance(value, int | Decimal) and not isinstance(value, bool)
 
@@ -41,7 +44,7 @@ def _is_count(value: JsonValue) -> bool:
 
 
 def is_schema(value: object) -> bool:
-    return isinstance(value, bool | dict | Link)
+    return isinstance(value, _SCHEMA_TYPES)
 
 
 def _is_schemas(value: JsonValue) -> bool:

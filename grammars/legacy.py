@@ -58,7 +58,8 @@ def modernised(schema: JsonValue, names: Set[str]) -> tuple[JsonValue, list[Igno
     silent = _is(draft, ("2019-09",)) and "unevaluatedItems" in names
     if (draft and not _is(draft, _BEFORE_2020)) or not (silent or names & rewritten):
         return schema, ignored
-    exclusive, dependencies = (not draft or _is(draft, which) for which in (_DRAFT_4, _BEFORE_2019))
+    fourth, early = _is(draft, _DRAFT_4), _is(draft, _BEFORE_2019)
+    exclusive, dependencies = not draft or fourth, not draft or early
     newer = _newer(draft)
     moved: set[int] = set()  # what stands behind two negations already
     stack: list[tuple[_Way | None, JsonValue]] = [(None, schema)]
@@ -70,7 +71,7 @@ def modernised(schema: JsonValue, names: Set[str]) -> tuple[JsonValue, list[Igno
             moved.add(id(_silence(value)))
         asked = not rewritten.isdisjoint(value)
         if draft and asked:
-            ignored += _older(value, draft, newer, way)
+            ignored += _older(value, newer, way, fourth=fourth, early=early)
         if not _HOLDERS.isdisjoint(value):
             stack.extend(_below(value, way))
         if asked:
@@ -117,6 +118,8 @@ def _below(schema: dict[str, JsonValue], way: _Way | None) -> Iterator[tuple[_Wa
     """The subschemas of a schema."""
     for keyword in _SCHEMAS:
         value = schema.get(keyword)
+        if value is None:
+            continue
         if isinstance(value, list):
             yield from (((way, f"{keyword}/{i}"), item) for i, item in enumerate(value))
         elif isinstance(value, dict):
@@ -128,20 +131,21 @@ def _below(schema: dict[str, JsonValue], way: _Way | None) -> Iterator[tuple[_Wa
             yield from (((above, name.replace("~", "~0").replace("/", "~1")), item) for name, item in value.items())
 
 
-def _older(schema: dict[str, JsonValue], draft: str, newer: Set[str], way: _Way | None) -> Iterator[Ignored]:
-    """Take out what constrains nothing in this draft."""
-    if _is(draft, _DRAFT_4):
+def _older(schema: dict[str, JsonValue], newer: Set[str], way: _Way | None, *, fourth: bool,
+           early: bool) -> Iterator[Ignored]:
+    """Take out what constrains nothing in the draft: draft 4 or before, any before 2019-09."""
+    if fourth:
         schema.pop("$id", None)  # its name there is `id`
         if isinstance(schema.get("id"), str):
             schema["$id"] = schema.pop("id")
     identifier = schema.get("$id")
-    if isinstance(identifier, str) and identifier.startswith("#") and _is(draft, _BEFORE_2019):
+    if early and isinstance(identifier, str) and identifier.startswith("#"):
         schema["$anchor"] = identifier[1:]
         del schema["$id"]
     for keyword in [keyword for keyword in schema if keyword in newer]:
         del schema[keyword]
         yield Ignored(keyword, f"{_pointer(way)}/{keyword}", "is no keyword of the draft that $schema declares")
-    if not isinstance(schema.get("$ref"), str) or not _is(draft, _BEFORE_2019):
+    if not early or not isinstance(schema.get("$ref"), str):
         return
     schema.pop("$id", None)  # beside `$ref` no base either
     for keyword in [keyword for keyword in schema if keyword in _CONSTRAINTS and keyword != "$ref"]:

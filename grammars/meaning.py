@@ -20,6 +20,7 @@ from .strings import ANY_CHARACTERS
 
 # How far disjointness looks into properties of properties.
 _LOOK = 3
+_TYPE = frozenset(["type"])
 
 
 def kind_of(value: JsonValue) -> str:
@@ -76,7 +77,7 @@ class Meaning:
         kind = schema.get("type") if isinstance(schema, dict) else None
         if not isinstance(schema, dict) or not isinstance(kind, str) or kind in ("array", "object"):
             return ""
-        return "" if any(keyword in ASSERTIONS and keyword != "type" for keyword in schema) else kind
+        return kind if ASSERTIONS & schema.keys() == _TYPE else ""
 
     def shape(self, bases: Places) -> Shape:
         if bases not in self._shapes:
@@ -160,6 +161,9 @@ class Meaning:
 
     def member(self, shape: Shape, name: str) -> Places:
         """The schemas that the value of property `name` must all fit."""
+        if len(shape.objects) == 1 and not shape.objects[0].patterns:
+            found = shape.objects[0].properties.get(name, shape.objects[0].additional)
+            return () if found is None else (found,)
         places: dict[str, None] = {}
         for part in shape.objects:
             mine = [part.properties[name]] if name in part.properties else []

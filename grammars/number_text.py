@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from decimal import Decimal
+
+from msgspec.structs import replace
 
 from .dfa import NOTHING, Dfa, complement, intersect
 from .digits import MAX_DIGITS, few_digits

@@ -7,10 +7,12 @@ by numbers without bounds and divisors only.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from decimal import Decimal
 from itertools import pairwise
 from typing import NamedTuple
+
+import msgspec
 
 from .dfa import Dfa, explore, trim
 from .digits import MAX_DIGITS
@@ -22,8 +24,7 @@ _DIGITS = range(10)
 _ENDLESS = Decimal(10) ** MAX_DIGITS  # greater than every number that is written
 
 
-@dataclass(frozen=True, slots=True)
-class NumberSpec:
+class NumberSpec(msgspec.Struct, frozen=True):
     """lower, upper: exact bounds, None for none; *_open: the bound itself is excluded. divisors: multipleOf values;
     excluded: what no number may be a multiple of. fractional: no whole numbers. zeros: an integer may end in zeros of a
     fraction."""
@@ -71,12 +72,12 @@ class NumberSpec:
     def tightest_lower(self, bound: Decimal, opened: bool) -> NumberSpec:
         if self.lower is not None and (self.lower, self.lower_open) >= (bound, opened):
             return self
-        return replace(self, lower=bound, lower_open=opened)
+        return msgspec.structs.replace(self, lower=bound, lower_open=opened)
 
     def tightest_upper(self, bound: Decimal, opened: bool) -> NumberSpec:
         if self.upper is not None and (self.upper, not self.upper_open) <= (bound, not opened):
             return self
-        return replace(self, upper=bound, upper_open=opened)
+        return msgspec.structs.replace(self, upper=bound, upper_open=opened)
 
 
 # One magnitude bound as digits: integer part without leading zeros ("" for zero), fraction without trailing zeros.

@@ -7,7 +7,9 @@ least fixpoint; what has none is absent where it is optional, and a refusal wher
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+
+import msgspec
 
 from .dfa import Dfa, longest
 from .errors import Unsatisfiable
@@ -16,18 +18,17 @@ from .number_text import NumberText
 from .strings import StringText
 
 
-@dataclass(slots=True, eq=False)
-class ValuePlan:
+class ValuePlan(msgspec.Struct, eq=False):
     """values: members of an enum, spelled where they stand. numbers, strings: automata. words: of null, true, false.
     freely: strings have any spelling, as all of them have beside one that may be any text."""
 
     pointer: str
-    values: list[JsonValue] = field(default_factory=list)
-    words: list[JsonValue] = field(default_factory=list)
-    numbers: list[NumberText] = field(default_factory=list)
-    strings: list[StringText] = field(default_factory=list)
-    lists: list[ListPlan] = field(default_factory=list)
-    objects: list[ObjectPlan] = field(default_factory=list)
+    values: list[JsonValue] = []
+    words: list[JsonValue] = []
+    numbers: list[NumberText] = []
+    strings: list[StringText] = []
+    lists: list[ListPlan] = []
+    objects: list[ObjectPlan] = []
     freely: bool = False
     possible: bool = False
 
@@ -36,8 +37,7 @@ class ValuePlan:
         return bool(self.values or self.words or self.numbers or self.strings)
 
 
-@dataclass(slots=True, eq=False)
-class ItemMachine:
+class ItemMachine(msgspec.Struct, eq=False):
     """arcs[s]: the values that may stand next in state s, and the state after each. State 0 is before the first item;
     a list may end in one of `finals`. Arcs may compete. asked: values of which a list has so many at least.
     enough: by id of a value's plan, how many values suffice for a list of different items to find another; None: as
@@ -45,8 +45,8 @@ class ItemMachine:
 
     arcs: list[list[tuple[ValuePlan, int]]]
     finals: frozenset[int]
-    asked: list[tuple[ValuePlan, int]] = field(default_factory=list)
-    enough: dict[int, int | None] = field(default_factory=dict)
+    asked: list[tuple[ValuePlan, int]] = []
+    enough: dict[int, int | None] = {}
 
     def ends(self) -> bool:
         """Some list is possible, given which values are."""
@@ -109,8 +109,7 @@ class Different:
     count: int | None
 
 
-@dataclass(slots=True, eq=False)
-class ListPlan:
+class ListPlan(msgspec.Struct, eq=False):
     """prefix: the first items; rest: the others. most None: without end. unique: the pointer of uniqueItems.
     different: with unique, when the texts of items are compared. machine: where position alone does not say what may
     stand next; then it says everything. unlike: with unique, when the values of items are compared, whatever their
@@ -129,9 +128,9 @@ class ListPlan:
     machine: ItemMachine | None = None
     unlike: bool = False
     alike: str | None = None
-    pairs: list[Pair] = field(default_factory=list)
-    joins: list[Pair] = field(default_factory=list)
-    enough: dict[int, int] = field(default_factory=dict)
+    pairs: list[Pair] = []
+    joins: list[Pair] = []
+    enough: dict[int, int] = {}
     possible: bool = False
 
     def settled(self) -> bool:
@@ -154,18 +153,16 @@ class ListPlan:
 Witnesses = dict[int, "ValuePlan"]
 
 
-@dataclass(slots=True)
-class Member:
+class Member(msgspec.Struct):
     """A declared property. witnesses: its value where it is one of the properties that the object must have."""
 
     name: str
     value: ValuePlan
     required: bool
-    witnesses: Witnesses = field(default_factory=dict)
+    witnesses: Witnesses = {}
 
 
-@dataclass(slots=True, eq=False)
-class ObjectPlan:
+class ObjectPlan(msgspec.Struct, eq=False):
     """members: declared properties in the order in which they are written. free: every other key as one automaton over
     characters (where keys come in any order, declared ones may be among them and are not meant); labels[state] is the
     index in free_values of the value of a key that ends there, and in free_witnesses.
@@ -179,7 +176,7 @@ class ObjectPlan:
     free_values: list[ValuePlan]
     least: int
     most: int | None
-    free_witnesses: list[Witnesses] = field(default_factory=list)
+    free_witnesses: list[Witnesses] = []
     demands: int = 0
     undeclared: bool = False
     possible: bool = False
@@ -205,11 +202,12 @@ class ObjectPlan:
     def settled(self) -> bool:
         if self._lacks():
             return False
-        needed = sum(m.required for m in self.members)
-        if self.most is not None and max(needed, self.least) > self.most:
+        if self.most is not None and max(sum(m.required for m in self.members), self.least) > self.most:
             return False
         if self.demands:
             return self._meets()
+        if not self.least:
+            return True
         endless = self.free is not None and any(value.possible for value in self.free_values)
         return endless or sum(m.value.possible for m in self.members) >= self.least
 
@@ -242,6 +240,8 @@ def find_possible(plans: list[ValuePlan]) -> None:
     """Least fixpoint of `possible`, by a work list over who mentions whom."""
     owners: dict[int, list[ValuePlan]] = {}
     for plan in plans:
+        if not (plan.lists or plan.objects):
+            continue
         for thing in plan.objects:
             thing.waits = None
         for inner in mentioned(plan):

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable
-from dataclasses import replace
 from itertools import chain, combinations_with_replacement, islice
 from typing import TypeVar
+
+from msgspec.structs import replace
 
 from . import charset
 from .canonical import Canonical
@@ -15,7 +16,7 @@ from .dfa import Dfa, complement, intersect, literals, longest
 from .document import pointer_of
 from .errors import ConstraintTooLarge
 from .items import ItemCounter, by_place
-from .json_text import MAX_VALUE_DEPTH, JsonValue, depth_of
+from .json_text import MAX_VALUE_DEPTH, depth_of
 from .keys import labelled, relabel, words_of
 from .limits import Meter
 from .meaning import Meaning, kind_of
@@ -153,8 +154,8 @@ class Planner:
         if shape.values is not None:
             self._fill_values(plan, shape)
             return
-        words: list[tuple[str, JsonValue]] = [("null", None), ("boolean", True), ("boolean", False)]
-        plan.words.extend(word for kind, word in words if kind in shape.kinds)
+        plan.words.extend([*([None] if "null" in shape.kinds else []),
+                           *([True, False] if "boolean" in shape.kinds else [])])
         if "number" in shape.kinds:
             number = replace(shape.number, zeros=self._writing.spelling == "any")
             numbers = number_text(number, self._meter, shape.pointer)
@@ -254,17 +255,19 @@ class Planner:
     # One object
 
     def _object(self, shape: Shape) -> ObjectPlan:
-        names = self._declared(shape)
+        names, required = self._declared(shape), {*shape.required}
         members: list[Member] = []
         undeclared = not shape.some_properties
         for name in names:
             places = self._meaning.member(shape, name)
-            if not all(self._meaning.admits((rule,), name) for rule in shape.names):
+            if shape.names and not all(self._meaning.admits((rule,), name) for rule in shape.names):
                 places = (self._meaning.document.derive("#", False),)
             undeclared = undeclared and any(map(self._is_false, places))
-            meets = tuple(self._meaning.witness(some, name) for some in shape.some_properties)
-            members.append(Member(name, self.plan(places, shape.pointer), name in shape.required,
-                                  self._witnesses(shape, places, meets)))
+            member = Member(name, self.plan(places, shape.pointer), name in required)
+            if shape.some_properties:
+                meets = tuple(self._meaning.witness(some, name) for some in shape.some_properties)
+                member.witnesses = self._witnesses(shape, places, meets)
+            members.append(member)
         plan = ObjectPlan(shape.pointer, members, None, {}, [], shape.least_properties, shape.most_properties,
                           demands=self._demands(shape), undeclared=undeclared)
         closed = any(not part.patterns and self._is_false(part.additional) for part in shape.objects)
@@ -325,6 +328,9 @@ class Planner:
 
     def _free_keys(self, plan: ObjectPlan, shape: Shape, allowed: Dfa) -> None:
         """Split the keys that are not declared by the schemas that their values must fit."""
+        if allowed is ANY_CHARACTERS and not shape.some_properties and not any(one.patterns for one in shape.objects):
+            self._any_keys(plan, self._free_value(shape, ()))
+            return
         located = [one for part in shape.objects for one, _ in part.patterns]
         witnesses = [self._witness_keys(some) for some in shape.some_properties]
         texts = tuple([one.text for one in located]) if allowed is ANY_CHARACTERS and not witnesses else None
@@ -348,6 +354,13 @@ class Planner:
             plan.free, plan.labels = self._shared_keys(
                 texts, tuple(sorted(chosen.items())), lambda: relabel(keys, plan.labels))
         self._finite_keys(plan)
+
+    def _any_keys(self, plan: ObjectPlan, places: Places) -> None:
+        """As _free_keys, where all keys are alike."""
+        if not any(map(self._is_false, places)):
+            plan.free, plan.labels = ANY_CHARACTERS, {0: 0}
+            plan.free_values.append(self.plan(places, plan.pointer))
+            plan.free_witnesses.append({})
 
     def _shared_keys(self, texts: tuple[str, ...] | None, what: Hashable, make: Callable[[], _Labelled]) -> _Labelled:
         """What is made of the keys that patterns of these texts tell apart, found again. None: not these alone."""

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
 from decimal import Decimal
 from typing import Any
+
+import msgspec
+from msgspec.structs import replace
 
 from .document import Document, pointer_of
 from .errors import ConstraintTooLarge
@@ -16,6 +18,7 @@ _MOST_LEAST = 1 << 24  # lengths and counts that may be asked for; far more than
 _ENDLESS = 1 << 31  # an upper bound from here on bounds nothing
 KINDS = ("null", "boolean", "number", "string", "array", "object")
 Places = tuple[str, ...]
+_ANY_NUMBER = NumberSpec()
 # Keywords by what they are about: a pass over those that a schema does not have is left out.
 _OF_NUMBERS = frozenset({"minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "multipleOf", NOT_MULTIPLE,
                          NOT_INTEGER})
@@ -26,24 +29,21 @@ _PROPERTIES = frozenset({"properties", "patternProperties", "additionalPropertie
 _OF_OBJECTS = _PROPERTIES | {"minProperties", "maxProperties", "required", "propertyNames", SOME_PROPERTY}
 
 
-@dataclass(frozen=True, slots=True)
-class Located:
+class Located(msgspec.Struct, frozen=True):
     """A keyword's text and the pointer it stands at."""
 
     text: str
     pointer: str
 
 
-@dataclass(frozen=True, slots=True)
-class ListPart:
+class ListPart(msgspec.Struct, frozen=True):
     """prefixItems and items of one schema, as places; items None: anything."""
 
     prefix: Places
     items: str | None
 
 
-@dataclass(frozen=True, slots=True)
-class ObjectPart:
+class ObjectPart(msgspec.Struct, frozen=True):
     """properties, patternProperties and additionalProperties of one schema, as places; additional None: anything."""
 
     properties: dict[str, str]
@@ -51,8 +51,7 @@ class ObjectPart:
     additional: str | None
 
 
-@dataclass(frozen=True, slots=True)
-class SomeItems:
+class SomeItems(msgspec.Struct, frozen=True):
     """Of the items from `start` on, `least` to `most` (None: any number) fit the schema at `place`."""
 
     place: str
@@ -62,8 +61,7 @@ class SomeItems:
     pointer: str
 
 
-@dataclass(frozen=True, slots=True)
-class SomeProperty:
+class SomeProperty(msgspec.Struct, frozen=True):
     """Some property whose key is not in `excluded`, matches `only` (if any) and none of `patterns`, and fits the schema
     at `names` (if any), has a value that fits the schema at `value` (None: any)."""
 
@@ -74,33 +72,32 @@ class SomeProperty:
     value: str | None
 
 
-@dataclass(slots=True)
-class Shape:
+class Shape(msgspec.Struct):
     """pointer: where to point when nothing fits. kinds: the types that are left (number includes integer).
     values: the only values that are left, None for no such limit."""
 
     pointer: str
-    kinds: set[str] = field(default_factory=lambda: set(KINDS))
+    kinds: set[str] = msgspec.field(default_factory=lambda: set(KINDS))
     values: list[JsonValue] | None = None
-    number: NumberSpec = field(default_factory=NumberSpec)
+    number: NumberSpec = _ANY_NUMBER
     least_length: int = 0
     most_length: int | None = None
-    patterns: list[Located] = field(default_factory=list)
-    excluded_patterns: list[Located] = field(default_factory=list)
-    formats: list[Located] = field(default_factory=list)
-    excluded_formats: list[Located] = field(default_factory=list)
-    lists: list[ListPart] = field(default_factory=list)
+    patterns: list[Located] = []
+    excluded_patterns: list[Located] = []
+    formats: list[Located] = []
+    excluded_formats: list[Located] = []
+    lists: list[ListPart] = []
     least_items: int = 0
     most_items: int | None = None
     unique: str | None = None  # the pointer of uniqueItems, where it is true
     repeated: str | None = None  # the pointer of uniqueItems, where some two items must be equal
-    some_items: list[SomeItems] = field(default_factory=list)
-    objects: list[ObjectPart] = field(default_factory=list)
-    required: list[str] = field(default_factory=list)
-    names: list[str] = field(default_factory=list)
+    some_items: list[SomeItems] = []
+    objects: list[ObjectPart] = []
+    required: list[str] = []
+    names: list[str] = []
     least_properties: int = 0
     most_properties: int | None = None
-    some_properties: list[SomeProperty] = field(default_factory=list)
+    some_properties: list[SomeProperty] = []
 
 
 def shape_of(document: Document, bases: Places, pointer: str) -> Shape:
@@ -255,8 +252,4 @@ def _some_property(document: Document, place: str, some: Any) -> SomeProperty:
 
 def _children(document: Document, place: str, schema: dict[str, JsonValue], keyword: str) -> dict[str, str]:
     """The places of the schemas that a keyword has, by name."""
-    value = schema.get(keyword)
-    if not isinstance(value, dict):
-        return {}
-    above = document.child(place, keyword)
-    return {name: document.child(above, name) for name in value}
+    return document.children(place, keyword) if isinstance(schema.get(keyword), dict) else {}

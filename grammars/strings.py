@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
+import msgspec
+
 from . import charset
 from .dfa import Dfa, bounded, complement, explore, intersect, longest, shortest, trim
 from .limits import Meter
@@ -23,8 +25,7 @@ _GLADLY_FREELY = 250  # in any spelling, where each has a dozen or more behind a
 Speller = Callable[[Dfa, Meter], ByteDfa]
 
 
-@dataclass(frozen=True, slots=True)
-class StringText:
+class StringText(msgspec.Struct, frozen=True):
     """The inside of a string. minimum, maximum: characters that a register must count; (0, None): none. nested: of a
     pattern of any nesting, which rules that call themselves write in place of the body; how they spell it."""
 

@@ -6,8 +6,10 @@ Which keys were written, and which must still come, is the register's business, 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
+
+from msgspec.structs import replace
 
 from .build import RuleBuilder
 from .dfa import NOTHING, Dfa, Edge
