@@ -29,7 +29,6 @@ _NOTHING = np.zeros(0, np.uint8)
 _NO_DIFFERENCE = (np.zeros(0, np.int32), np.zeros((0, 3), np.int32))  # cut, found
 _LARGE = 256  # nodes behind an exit from which on it is no part of a tail
 _LIKELY = np.frombuffer(PLAIN_BYTES, np.uint8).copy()
-_WITHIN_CHARACTER = slice(0x80, 0xC0)  # bytes that begin none
 
 
 class Body(NamedTuple):
@@ -145,9 +144,6 @@ class Bodies:
 
     def _shared(self, start: int, after: Any, whole: bool) -> Body | None:
         store, returning = self._store, min(after.size, 1)
-        tables = self._tables
-        if (tables.go[start, tables.classes[_WITHIN_CHARACTER]] != -1).any():
-            return None  # what is known of a token by its characters holds where one may begin
         loops = looping(self._context, self._nodes, start, returning)
         if loops < 0:
             return None
@@ -170,8 +166,10 @@ class Bodies:
             self._local[numbers] = 0
         if made is None:
             return None
-        exits = made.exits.copy()
-        exits[:, FROM] = numbers[exits[:, FROM]]
+        exits = made.exits
+        if len(exits):
+            exits = exits.copy()
+            exits[:, FROM] = numbers[exits[:, FROM]]
         return Body(made, numbers, *_NO_DIFFERENCE, exits)
 
     def _make(self, after: Any, numbers: Any, whole: bool) -> BodyRows | None:

@@ -43,6 +43,12 @@ class Listing:
         self.every = np.zeros(words, np.uint32)
         np.bitwise_or.at(self.every, tokens >> 5, np.uint32(1) << (tokens & 31).astype(np.uint32))
 
+    def holding(self, group: int, size: int) -> Any:
+        """[size] by id, whether the token holds a character of this group of those in ASCII."""
+        found = np.zeros(size, np.bool_)
+        found[self.tokens] = self.letters >> group & 1 == 1
+        return found
+
 
 def in_order(trie: Trie) -> tuple[Any, Any, Any]:
     """(all tokens in the order of the trie, the nodes where they end, [nodes + 1] how many come before each node)."""

@@ -171,11 +171,14 @@ def hub_of(context, state, likely, votes):  # type: ignore[no-untyped-def]
 
 @entry(_i8(CONTEXT_TYPE, _i8s, _i8, _i8))
 def looping(context, nodes, state, returning):  # type: ignore[no-untyped-def]
-    """Nodes of the vocabulary below the first bytes on which a state loops; -1 where a body ends. nodes: by byte
-    class."""
+    """Nodes of the vocabulary below the first bytes on which a state loops; nodes: by byte class. -1 where a body ends,
+    or where a byte may come that begins no character: what is known of a token by its characters holds between two."""
+    total, go, classes = _i8(0), go_of(context), classes_of(context)
     if borders(context, state, returning):
         return _i8(-1)
-    total, go = _i8(0), go_of(context)
+    for byte in range(0x80, 0xC0):
+        if go[state, classes[byte]] != -1:
+            return _i8(-1)
     for c in range(nodes.size):
         if go[state, c] == state:
             total += nodes[c]

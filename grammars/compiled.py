@@ -144,12 +144,13 @@ class CompiledGrammar:
         if not len(struck) and not len(tokens):
             return mask.row
         name = struck.tobytes()
-        row = None if len(tokens) else mask.less.get(name)
+        row = None if len(tokens) or mask.less is None else mask.less.get(name)
         if row is not None and row.index >= 0:
             self.table.pin(row)
         else:
             row = self._less(explorer, configuration, mask, struck, tokens)
             if not len(tokens):
+                mask.less = {} if mask.less is None else mask.less
                 mask.less[name] = row
         self.table.unpin(mask.row)
         return row
@@ -174,7 +175,10 @@ class CompiledGrammar:
     def _less(self, explorer: Explorer, configuration: Configuration, mask: Mask, struck: Any, unsure: Any) -> Row:
         """The row of a mask without the tokens `struck`, and without those tokens `unsure` that cannot be read."""
         words = explorer.without(self.table.array[mask.row.index].view(np.uint32), struck)
-        explorer.strike(configuration, words, unsure, NO_LIMIT if self._alike else ANY)
+        cleared = explorer.strike(configuration, words, unsure, NO_LIMIT if self._alike else ANY)
+        if not cleared and not len(struck):
+            self.table.pin(mask.row)
+            return mask.row
         return self.table.add(words)
 
     def _reserve(self, explorer: Explorer, configuration: Configuration) -> int:

@@ -146,7 +146,7 @@ class Explorer:
 
     def longest_key(self) -> int:
         """Bytes of the longest free key written so far, at least."""
-        return int(self._space.arena.arrays.counts[LONGEST])
+        return int(self._space.arena.arrays.counts.item(LONGEST))
 
     def look(self, configuration: Configuration, finished: Finished) -> int:
         """What looking.look does: the mask's number, 0 for none."""
@@ -278,14 +278,11 @@ class Explorer:
         returns how many."""
         if not len(tokens):
             return 0
-        spelled = [self._vocabulary.spelled[t] for t in tokens.tolist()]
-        text = np.frombuffer(b"".join(spelled), np.uint8).copy()
-        ends = np.cumsum(np.array([len(t) for t in spelled], np.int64))
         tokens = np.ascontiguousarray(tokens, np.int32)
         threads = configuration.threads.copy()
         with self._lock:
             return self._space.retried(self._space.arena.mark(), lambda: int(strike(
-                self._address, threads, configuration.answer, text, ends, tokens, limit, words)))
+                self._address, threads, configuration.answer, tokens, limit, words)))
 
     def tighten(self, configuration: Configuration, spare: int = 0) -> None:
         """Makes the distance of a configuration heed the items that were written. spare: how much more that is at most,

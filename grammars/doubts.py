@@ -24,13 +24,15 @@ def doubtful(space: Space, configuration: Configuration, words: Any, marked: Any
              exact: bool = True) -> Any:
     """The ids of the tokens of a mask that keys or unlike items written may forbid; near: of those after which unlike
     items may need more than U says, and where the walk was not exact, keys. marked: what it says of its tokens."""
+    told = _told(space, configuration) if configuration.unlike else 0
+    if not told and not len(marked):
+        return marked[:, 0]
     marks = marked[:, 1]
     ended, keys = marks // ENDED & _MANY, marks & _MANY
     if near:
         chosen = (ended > 0) | ((keys > 0) & (not exact))
     else:
         chosen = (keys > (0 if configuration.used else 1)) | (ended > 1) | ((ended == 1) & (marks >= BEGUN))
-    told = _told(space, configuration) if configuration.unlike else 0
     if not told:
         return marked[chosen, 0]
     some = np.full_like(words, 0xFFFFFFFF) if told & ANY_TOKEN else space.room.row
@@ -39,7 +41,8 @@ def doubtful(space: Space, configuration: Configuration, words: Any, marked: Any
         if told & (SOME | NARROW) != SOME | NARROW:
             return marked[chosen, 0]
     # Inside a string nothing is marked that stays in it.
-    return np.union1d(marked[chosen, 0], tokens_of(some & words))
+    rivals = some & words
+    return np.concatenate((marked[chosen & ~_held(rivals, marked[:, 0]), 0], tokens_of(rivals)))
 
 
 def _told(space: Space, configuration: Configuration) -> int:
@@ -54,5 +57,7 @@ def _held(words: Any, tokens: Any) -> Any:
 
 
 def tokens_of(words: Any) -> Any:
-    """The tokens of a mask."""
-    return np.flatnonzero(np.unpackbits(words.view(np.uint8), bitorder="little"))
+    """The tokens of a mask, in order; looked for where there are some."""
+    some = np.flatnonzero(words)
+    bits = np.flatnonzero(np.unpackbits(words[some].view(np.uint8), bitorder="little"))
+    return 32 * some[bits >> 5] + (bits & 31)

@@ -93,10 +93,10 @@ def _rehash(finished):  # type: ignore[no-untyped-def]
 
 
 class Mask(msgspec.Struct):
-    """A finished mask. less: its row without some of its marked tokens, by their ids."""
+    """A finished mask. less: its row without some of its marked tokens, by their ids, where there is such a row."""
 
     row: Row
-    less: dict[bytes, Row] = {}
+    less: dict[bytes, Row] | None = None
 
 
 class _Arrays(NamedTuple):
@@ -129,7 +129,7 @@ class Finished:
         self.masks.clear()
         answer = np.zeros(FRESH + 1, np.int64)
         answer[KEPT], answer[REACH], answer[WORTH], answer[HUBS_AT] = 1, *self._about
-        self._put(_Arrays(*_room(1 << 7, 1 << 10, 1 << 10), answer, self._weights))
+        self._put(_Arrays(*_room(1 << 8, 1 << 12, 1 << 10), answer, self._weights))
 
     def _put(self, arrays: _Arrays) -> None:
         self._arrays = arrays

@@ -27,8 +27,10 @@ from .context import (
     row_of,
     rules_of,
     size_of,
+    starts_of,
     states_of,
     stretches_of,
+    text_of,
     threads_of,
     token_of,
     trie_nodes_of,
@@ -47,7 +49,7 @@ from .walk import ALLOWED, CROSSED, NODE, OPEN, REG, STATE, WORST, glide, keep, 
 WORDS, ROW, LOCAL = 0, 1, 2  # where a walk leaves its bits
 NO_LIMIT = FAR << 10
 
-_i8, _u1, _i44, _i8s = types.int64, types.uint8[::1], types.int32[:, ::1], types.int64[::1]
+_i8, _u1, _i44 = types.int64, types.uint8[::1], types.int32[:, ::1]
 _u4, _i4 = types.uint32[::1], types.int32[::1]
 
 
@@ -208,22 +210,23 @@ def walk_nodes(context, parents, nodes, kind, limit, exact):  # type: ignore[no-
     return _i8(0)
 
 
-@entry(_i8(CONTEXT_TYPE, _i44, _i8, _u1, _i8s, _i4, _i8, _u4))
-def strike(context, parents, answer, text, ends, tokens, limit, words):  # type: ignore[no-untyped-def]
+@entry(_i8(CONTEXT_TYPE, _i44, _i8, _i4, _i8, _u4))
+def strike(context, parents, answer, tokens, limit, words):  # type: ignore[no-untyped-def]
     """Tests these tokens exactly and clears the bits of those that cannot be read or leave U > limit.
 
-    parents, answer: the threads before the tokens, and what arena.TEXT is there. text[ends[k-1]:ends[k]] are the bytes
-    of token k. The arena is left as it was. Returns the bits cleared, -1 in trouble.
+    parents, answer: the threads before the tokens, and what arena.TEXT is there. The arena is left as it was. Returns
+    the bits cleared, -1 in trouble.
     """
     threads, counts, count = threads_of(context), counts_of(context), _i8(parents.shape[0])
+    text, starts = text_of(context), starts_of(context)
     nodes, keys, sets = counts[NODES], counts[KEYS], counts[SETS]
-    cleared, low = 0, _i8(0)
-    for k in range(ends.size):
+    cleared = 0
+    for bit in tokens:
         for t in range(count):
             for c in range(5):
                 threads[t, c] = parents[t, c]
         counts[TEXT] = answer
-        left = advance(context, count, text, low, ends[k])
+        left = advance(context, count, text, starts[bit], starts[bit + 1])
         if left < 0 or counts[FULL] == 1:
             return _i8(-1)
         cost = nearest_alive(context, left, limit) if left > 0 else _i8(-1)
@@ -232,9 +235,7 @@ def strike(context, parents, answer, text, ends, tokens, limit, words):  # type:
         good = 0 <= cost <= limit
         undo(context, nodes, keys, sets)
         if not good:
-            bit = tokens[k]
             words[bit >> 5] &= ~(np.uint32(1) << np.uint32(bit & 31))
             cleared += 1
-        low = ends[k]
     counts[TEXT] = 0
     return _i8(cleared)

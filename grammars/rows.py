@@ -13,6 +13,7 @@ from .errors import ConstraintTooLarge
 
 _FEWEST_ROWS = 4
 _AHEAD = 8 << 20  # bytes of rows that have their memory before they are needed
+_VIEWS = 512  # rows that have their view before they are needed
 _PAGE = 1 << 10  # words of a page of memory, at most
 
 
@@ -31,8 +32,8 @@ class Row:
 
 class MaskTable:
     """array: int32 [capacity, ceil(vocabulary_size / 32)]; token t is bit t % 32 of word t // 32; padding bits are 0.
-    views[row]: its words as a memoryview, of the row ids that exist; copying one is three times as fast as a row of
-    `array`.
+    views[row]: its words as a memoryview, of the row ids that exist, and of some to come; copying one is three times as
+    fast as a row of `array`.
 
     Row 0 is all ones (no constraint) and never leaves. Rows are interned by content. `array` has room for `byte_budget`
     from the start, and takes memory as rows are written; then the rows let go longest ago that nobody pins are evicted.
@@ -51,21 +52,23 @@ class MaskTable:
         self.clock = 0  # how often a row was let go
         self.array: npt.NDArray[np.int32] = np.zeros((capacity, self.words), np.int32)
         self.version: npt.NDArray[np.int64] = np.zeros(capacity, np.int64)
+        self._versions = self.version.data
         self.array[0] = _all_ones(vocabulary_size, self.words)
-        self._ready = 1  # rows that have their memory
+        self._made = self._ready = 1  # rows that exist, and that have their memory
         self.views = [self.array[0].data]
         self.everything = Row(0, b"")
         self.everything.pins = 1
         self.reach_ahead()
 
     def reach_ahead(self) -> None:
-        """Takes memory for the rows to come. Getting two megabytes of it for the first time takes milliseconds where
-        memory is virtual, as long as many masks: so not while one is made."""
+        """Takes memory for the rows to come, and views of the next. Two megabytes of it, got for the first time, take
+        milliseconds where memory is virtual, as long as many masks: so not while one is made."""
         with self._lock:
-            end = min(len(self.views) + _AHEAD // (4 * self.words), len(self.array))
+            end = min(self._made + _AHEAD // (4 * self.words), len(self.array))
             if end > self._ready:
                 self.array[self._ready: end, :: _PAGE] = 0
                 self._ready = end
+            self._look_at(min(self._made + _VIEWS, len(self.array)))
 
     def add(self, words: npt.NDArray[np.uint32]) -> Row:
         """The row with this content, written if it is new, pinned once: `unpin` it when done.
@@ -78,7 +81,7 @@ class MaskTable:
             if row is None:
                 row = Row(self._free_index(), digest)
                 self.views[row.index][:] = self._read_of(words)
-                self.version[row.index] += 1
+                self._versions[row.index] += 1
                 self._rows[digest] = row
             row.pins += 1
             return row
@@ -108,11 +111,17 @@ class MaskTable:
 
     def _free_index(self) -> int:
         if not self._free:
-            if len(self.views) < len(self.array):
-                self.views.append(self.array[len(self.views)].data)
-                return len(self.views) - 1
+            if self._made < len(self.array):
+                self._made += 1
+                self._look_at(self._made)
+                return self._made - 1
             self._evict()
         return self._free.pop()
+
+    def _look_at(self, end: int) -> None:
+        """Has views of the rows before `end`."""
+        for index in range(len(self.views), end):
+            self.views.append(self.array[index].data)
 
     def _evict(self) -> None:
         """Frees an eighth of the table at once, so that sorting is paid for by many rows."""

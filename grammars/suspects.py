@@ -47,7 +47,7 @@ class Suspects:
         # where it is tight, every move is a mark
         suspect = self._hold(marked[:, 0], self._ends_keys()) if tight else marked[:, 1] >= 2
         if decoded:
-            suspect = suspect | self._hold(marked[:, 0], b"\\")
+            suspect = suspect | vocabulary.escaping[marked[:, 0]]
         for state, register, _, open_key, _ in threads.tolist():
             low = int(tables.rules[tables.states[state, RULE], LOW])
             for rest in _rests(arena.pairs, arena.sets, register - low, open_key):

@@ -14,6 +14,8 @@ from .loops import Loops
 from .slices import Slices
 from .trie import Trie, build_trie, heads
 
+_BACKSLASH = 0x5C
+
 
 class Vocabulary:
     """tokens[i]: the bytes of id i (b"" for special and unused ids). special: ids that are never text; stop: the end
@@ -57,6 +59,7 @@ class Vocabulary:
         self.slices = Slices(self.trie, self.words)
         self.bodies = BodyStore(self.trie, self.spelled, self.words)
         self.loops = Loops(self.bodies)
+        self.escaping = self.bodies.listing.holding(int(self.bodies.groups[_BACKSLASH]), self.size)
         self.node_of = self._nodes()
         self.single = self._single_bytes()
         self.wide = self._wide()

@@ -142,7 +142,7 @@ class Walker:
     def _read_one(self, key: bytes, body: Body | None, limit: int, exact: int) -> int:
         """What _read does, for one thread."""
         self._space.load_key(key)
-        if not exact:
+        if not exact and _ONE.unpack(key)[OPEN]:
             self._space.room.threads[0, OPEN] = 0
         if body is None:
             return int(read_threads(self._space.address, 1, 0, self._nodes, limit, exact, 0, 1))
