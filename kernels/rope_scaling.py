@@ -1,6 +1,6 @@
 """Frequencies of RoPE stretched to longer contexts than a model was first trained for. Two bases are two tables.
 
-Llama3: as Llama 3.1 does it, by wavelength. Yarn: Peng et al. 2023, section 3.3 and 3.4.
+Llama3: as Llama 3.1 does it, by wavelength. Yarn: Peng et al. 2023, section 3.3 and 3.4. Divided: as a file states it.
 """
 
 from __future__ import annotations
@@ -53,4 +53,15 @@ class Yarn:
         return frequencies / self.factor * stretch + frequencies * (1 - stretch), 1.0 if scale is None else scale
 
 
-Scaling = Llama3 | Yarn
+@dataclass(frozen=True, slots=True)
+class Divided:
+    """The frequency of each pair is divided by a number of its own. divisors: [pairs]."""
+
+    divisors: tuple[float, ...]
+
+    def applied(self, frequencies: torch.Tensor, theta: float) -> tuple[torch.Tensor, float]:
+        """(frequencies, factor of cos and sin)."""
+        return frequencies / torch.tensor(self.divisors), 1.0
+
+
+Scaling = Llama3 | Yarn | Divided

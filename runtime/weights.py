@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from .errors import WeightsError
 from .gguf import GGUFFile
-from .models.config import LlamaConfig, llama_config
+from .models.config import ROPE_DIVISORS, LlamaConfig, llama_config
 
 
 def llama_shapes(config: LlamaConfig) -> dict[str, tuple[int, ...]]:
@@ -48,7 +48,7 @@ def check_llama_tensors(gguf: GGUFFile, config: LlamaConfig) -> None:
         if found != shape:
             raise WeightsError(f"its shape is {found} and should be {shape}", where=f"tensor {name}")
     for name in gguf.tensors:
-        if name not in shapes:
+        if name not in shapes and name != ROPE_DIVISORS:
             raise WeightsError("this tensor is not part of a llama model as computed here", where=f"tensor {name}")
 
 

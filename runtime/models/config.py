@@ -8,15 +8,18 @@ from dataclasses import dataclass
 from ..errors import WeightsError
 from ..gguf import GGUFFile
 
+ROPE_DIVISORS = "rope_freqs.weight"  # the tensor
 _TOKENS = "tokenizer.ggml.tokens"
 _SCALING = "llama.rope.scaling.type"
+_FACTOR = "llama.rope.scaling.factor"
 _WAY_OUT = "Use a model without it."
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LlamaConfig:
     """layers: blocks. width: of the residual stream. ffn: width of the feed-forward's inside. context: most positions
-    the model was trained for. tied: the output matrix is the embedding."""
+    the model was trained for. tied: the output matrix is the embedding. rope_divisors: of the frequencies of RoPE, one
+    for each pair of a head; (): they are as they are."""
 
     layers: int
     width: int
@@ -29,11 +32,12 @@ class LlamaConfig:
     rope_theta: float
     rms_eps: float
     tied: bool
+    rope_divisors: tuple[float, ...] = ()
 
 
 def llama_config(gguf: GGUFFile) -> LlamaConfig:
-    """Raises WeightsError for another architecture, for variants of it that are not computed here (scaled RoPE,
-    experts, partial rotation), and for numbers that do not fit together."""
+    """Raises WeightsError for another architecture, for variants of it that are not computed here (YaRN, experts,
+    partial rotation), and for numbers that do not fit together."""
     architecture = gguf.text("general.architecture")
     if architecture != "llama":
         raise WeightsError(
@@ -43,18 +47,20 @@ def llama_config(gguf: GGUFFile) -> LlamaConfig:
     _refuse_variants(gguf)
     width = gguf.integer("llama.embedding_length", 1)
     heads = gguf.integer("llama.attention.head_count", 1)
+    head_dim = _optional(gguf, "llama.attention.key_length", width // heads)
     config = LlamaConfig(
         layers=gguf.integer("llama.block_count", 1, 10_000),
         width=width,
         heads=heads,
         kv_heads=_optional(gguf, "llama.attention.head_count_kv", heads),
-        head_dim=_optional(gguf, "llama.attention.key_length", width // heads),
+        head_dim=head_dim,
         ffn=gguf.integer("llama.feed_forward_length", 1),
         vocab=_vocabulary(gguf),
         context=gguf.integer("llama.context_length", 1),
         rope_theta=gguf.number("llama.rope.freq_base") if "llama.rope.freq_base" in gguf.metadata else 10_000.0,
         rms_eps=gguf.number("llama.attention.layer_norm_rms_epsilon"),
         tied="output.weight" not in gguf.tensors,
+        rope_divisors=_divisors(gguf, head_dim // 2),
     )
     _check(gguf, config)
     return config
@@ -74,15 +80,30 @@ def _vocabulary(gguf: GGUFFile) -> int:
     return shape[0]
 
 
+def _scaling(gguf: GGUFFile) -> str:
+    return gguf.text(_SCALING) if _SCALING in gguf.metadata else "none"
+
+
+def _divisors(gguf: GGUFFile, pairs: int) -> tuple[float, ...]:
+    """Of linear scaling, and of the tensor by which Llama 3.1 and later state theirs."""
+    factor = gguf.number(_FACTOR) if _scaling(gguf) == "linear" else 1.0
+    if not 0 < factor < math.inf:
+        raise WeightsError(f"RoPE cannot be stretched by {factor}", where=_FACTOR)
+    if ROPE_DIVISORS not in gguf.tensors:
+        return () if factor == 1 else (factor,) * pairs
+    stated = gguf.tensor(ROPE_DIVISORS)
+    if stated.shape != (pairs,) or not (stated > 0).all():
+        raise WeightsError(f"it should hold {pairs} numbers above zero", where=f"tensor {ROPE_DIVISORS}")
+    return tuple(factor * float(divisor) for divisor in stated)
+
+
 def _refuse_variants(gguf: GGUFFile) -> None:
-    scaling = gguf.text(_SCALING) if _SCALING in gguf.metadata else "none"
-    if scaling != "none":
+    scaling = _scaling(gguf)
+    if scaling not in ("none", "linear"):
         raise WeightsError(f"RoPE scaling of type {scaling[:80]!r} is not supported", where=_SCALING, fix=_WAY_OUT)
-    for key in ("llama.rope.scale_linear", "llama.rope.scaling.factor"):
+    for key in ("llama.rope.scale_linear", *([_FACTOR] if scaling == "none" else [])):
         if key in gguf.metadata and gguf.number(key) not in (0.0, 1.0):
-            raise WeightsError("scaled RoPE is not supported", where=key, fix=_WAY_OUT)
-    if "rope_freqs.weight" in gguf.tensors:
-        raise WeightsError("RoPE frequency factors are not supported", where="tensor rope_freqs.weight", fix=_WAY_OUT)
+            raise WeightsError("scaled RoPE without its type is not supported", where=key, fix=_WAY_OUT)
     if "llama.expert_count" in gguf.metadata and gguf.integer("llama.expert_count"):
         raise WeightsError("mixtures of experts are not supported", where="llama.expert_count", fix=_WAY_OUT)
 

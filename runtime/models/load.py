@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from ...kernels.linear import Groups, Matrix
 from ...kernels.quantized import GROUP
 from ...kernels.registry import Kernels, kernels
+from ...kernels.rope_scaling import Divided
 from ...kernels.rope_write import rope_table
 from ..config import EngineConfig
 from ..errors import InvalidParameter
@@ -111,7 +112,8 @@ def build_llama(config: LlamaConfig, source: Source, ops: Kernels, dtype: torch.
 
     with torch.inference_mode():
         embedding = tensor("token_embd.weight")
-        cos, sin = rope_table(config.context, config.head_dim, config.rope_theta)
+        scaling = Divided(config.rope_divisors) if config.rope_divisors else None
+        cos, sin = rope_table(config.context, config.head_dim, config.rope_theta, scaling)
         return Llama(
             config=config,
             kernels=ops,

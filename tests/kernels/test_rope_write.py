@@ -10,7 +10,7 @@ import torch
 from espalier.kernels import checked, kv_codes, rope_write
 from espalier.kernels.base import FLOATS, KernelError
 from espalier.kernels.layout import Batch, PagedCache, Span
-from espalier.kernels.rope_scaling import Llama3, Yarn
+from espalier.kernels.rope_scaling import Divided, Llama3, Yarn
 
 from .helpers import CPU, close, poisoned_cache, scattered_spans
 
@@ -163,8 +163,8 @@ def test_codes_times_scales_are_the_values(kind: torch.dtype, step: float) -> No
         assert not back[2].any()
 
 
-@pytest.mark.parametrize("scaling", [None, Llama3(8.0, 32), Yarn(4.0, 32)])
-def test_two_bases_are_two_tables_each_layer_has_its_own(scaling: Llama3 | Yarn | None) -> None:
+@pytest.mark.parametrize("scaling", [None, Llama3(8.0, 32), Yarn(4.0, 32), Divided((1.0, 1.0, 2.0, 8.0) * 2)])
+def test_two_bases_are_two_tables_each_layer_has_its_own(scaling: Llama3 | Yarn | Divided | None) -> None:
     near, far = rope_write.rope_table(64, 16, 1e4), rope_write.rope_table(64, 16, 1e6, scaling)
     assert not torch.equal(near[0], far[0])
     for table in (near, far):

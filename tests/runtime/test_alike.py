@@ -82,6 +82,7 @@ def test_weights_are_written_where_the_old_ones_are(tmp_path: Path) -> None:
 OTHERS: dict[str, tuple[dict[str, Any], str]] = {
     "wider": ({"ffn": 64}, "ffn is 64"),
     "another rotation": ({"fields": {"rope.freq_base": 5000.0}}, "rope_theta"),
+    "a stretched rotation": ({"fields": {"rope.scaling.type": "linear", "rope.scaling.factor": 2.0}}, "rope_divisors"),
     "a head of its own": ({"tied": False}, "tied"),
     "other tokens": ({"tokens": [f"u{n}" for n in range(CONFIG.vocab)]}, "tokenizer.ggml.tokens"),
     "another template": ({"template": "{{ other }}"}, "tokenizer.chat_template"),

@@ -5,15 +5,18 @@ from __future__ import annotations
 import dataclasses
 import hashlib
 import json
+from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
 import pytest
 
+from espalier.runtime.config import EngineConfig
 from espalier.runtime.errors import WeightsError
 from espalier.runtime.gguf import GGUFFile
 from espalier.runtime.gguf_cursor import Value
 from espalier.runtime.models.config import LlamaConfig, llama_config
+from espalier.runtime.models.load import load_model
 from espalier.runtime.weights import check_llama_tensors, llama_shapes, llama_tensor, unpermute_rows
 
 from .gguf_files import (
@@ -28,12 +31,14 @@ CONFIG = LlamaConfig(layers=2, width=32, heads=4, kv_heads=2, head_dim=8, ffn=48
 
 
 def _llama(path: Path, fields: dict[str, int | float | str] | None = None, *, drop: str = "",
-           extra: str = "", architecture: str = "llama") -> GGUFFile:
+           extra: str = "", architecture: str = "llama", divisors: Sequence[float] = ()) -> GGUFFile:
     shapes = llama_shapes(CONFIG)
     shapes.pop(drop, None)
     if extra:
         shapes[extra] = (8,)
     tensors = {name: values(shape, n) for n, (name, shape) in enumerate(shapes.items())}
+    if divisors:
+        tensors["rope_freqs.weight"] = np.array(divisors, np.float32)
     fill = lambda writer: add_llama(writer, llama_fields(**(fields or {})), tensors)  # noqa: E731
     return GGUFFile.open(written(path / "llama.gguf", fill, architecture))
 
@@ -47,7 +52,9 @@ def test_the_config_is_read(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(("fields", "where"), [
     ({"rope.scaling.type": "yarn"}, "llama.rope.scaling.type"),
-    ({"rope.scaling.type": "linear", "rope.scaling.factor": 2.0}, "llama.rope.scaling.type"),
+    ({"rope.scaling.type": "linear"}, "llama.rope.scaling.factor"),
+    ({"rope.scaling.type": "linear", "rope.scaling.factor": 0.0}, "llama.rope.scaling.factor"),
+    ({"rope.scaling.type": "none", "rope.scaling.factor": 8.0}, "llama.rope.scaling.factor"),
     ({"rope.scaling.factor": 8.0}, "llama.rope.scaling.factor"),
     ({"expert_count": 8}, "llama.expert_count"),
     ({"attention.head_count_kv": 3}, "llama.attention.head_count_kv"),
@@ -112,9 +119,34 @@ def test_a_vocabulary_of_another_size_than_the_embedding_is_refused(tmp_path: Pa
             llama_config(file)
 
 
-def test_rope_factors_are_refused(tmp_path: Path) -> None:
-    with pytest.raises(WeightsError, match="frequency factors"):
-        llama_config(_llama(tmp_path, extra="rope_freqs.weight"))
+LINEAR: dict[str, int | float | str] = {"rope.scaling.type": "linear", "rope.scaling.factor": 4.0}
+
+
+@pytest.mark.parametrize(("fields", "stated", "divisors"), [
+    ({}, (1.0, 1.0, 2.5, 8.0), (1.0, 1.0, 2.5, 8.0)), (LINEAR, (), (4.0,) * 4),
+    (LINEAR, (1.0, 1.0, 2.0, 8.0), (4.0, 4.0, 8.0, 32.0)),
+    ({"rope.scaling.type": "linear", "rope.scaling.factor": 1.0}, (), ()), ({"rope.scaling.type": "none"}, (), ()),
+])
+def test_what_divides_the_frequencies_of_rope_is_read(
+    tmp_path: Path, fields: dict[str, int | float | str], stated: tuple[float, ...], divisors: tuple[float, ...]
+) -> None:
+    file = _llama(tmp_path, fields, divisors=stated)
+    config = llama_config(file)
+    assert config == dataclasses.replace(CONFIG, rope_divisors=divisors)
+    check_llama_tensors(file, config)
+    if divisors:
+        model = load_model(tmp_path / "llama.gguf", EngineConfig(dtype="float32", exact=True))
+        angles = np.arange(64)[:, None] * 10000.0 ** -(np.arange(0, 8, 2) / 8) / np.array(divisors)
+        np.testing.assert_allclose(model.cos.numpy(), np.cos(angles), atol=1e-5)
+        np.testing.assert_allclose(model.sin.numpy(), np.sin(angles), atol=1e-5)
+
+
+@pytest.mark.parametrize("stated", [(1.0, 1.0), (1.0, 1.0, 0.0, 8.0), (1.0, 1.0, -2.0, 8.0), (1.0,) * 8,
+                                    (1.0, 1.0, float("inf"), 8.0)])
+def test_divisors_of_rope_that_cannot_be_are_refused(tmp_path: Path, stated: tuple[float, ...]) -> None:
+    with pytest.raises(WeightsError) as caught:
+        llama_config(_llama(tmp_path, divisors=stated))
+    assert caught.value.where == "tensor rope_freqs.weight"
 
 
 def test_missing_strange_and_misshapen_tensors_are_refused(tmp_path: Path) -> None:
