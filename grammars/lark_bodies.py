@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
+from .errors import UnsupportedKeyword
 from .lark_syntax import Definition, is_terminal
 from .lark_terminals import letters, regex, string
 from .lark_tokens import Word
@@ -109,6 +110,10 @@ class BodyReader:
             return self._spaced(string(word, self._source))
         if word.kind == "regex":
             return self._spaced(regex(word, self._source))
+        if word.text.startswith("%"):
+            raise UnsupportedKeyword(
+                f"{word.text} inside a rule is not supported", keyword=word.text, where=self._source.place(word.at),
+                fix="Use tags: each holds a schema, a regular expression or a grammar of its own.")
         if word.kind not in ("rule", "terminal"):
             raise self._source.invalid(f"unexpected {word.text!r}", word.at)
         arguments = self._arguments(word, depth) if self._text() == "{" else None

@@ -97,5 +97,6 @@ def _unexpected(source: Source, at: int) -> Exception:
                                   where=source.place(at), fix="Write the text of the token.")
     if symbol.isalpha():
         return source.invalid("a name is all small letters (a rule) or all capitals (a terminal)", at)
-    fix = "Literals stand between double quotes." if symbol == "'" else ""
+    fix = {"'": "Literals stand between double quotes.",
+           "=": "A definition is name: body; a rule has no attributes in brackets."}.get(symbol, "")
     return source.invalid(f"unexpected {symbol!r}", at, fix)

@@ -148,6 +148,7 @@ REFUSALS = [
     ('start: "a"\n%override start: "b"', UnsupportedKeyword, "%override", "line 2, column 1"),
     ('start: "a"\n%extend start: "b"', UnsupportedKeyword, "%extend", "line 2, column 1"),
     ('start: "a"\n%json {}', UnsupportedKeyword, "%json", "line 2, column 1"),
+    ('start: "a" b\nb: %json {"type": "object"}', UnsupportedKeyword, "%json", "line 2, column 4"),
     ("start: <|end|>", UnsupportedKeyword, "token", "line 1, column 8"),
     ("start: /a(?=b)/", UnsupportedKeyword, "lookahead", "line 1, column 9"),
     (r"start: /a\b/", UnsupportedKeyword, "anchor", "line 1, column 9"),
