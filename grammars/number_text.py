@@ -100,8 +100,8 @@ def _between_few(spec: NumberSpec, large: tuple[Decimal, ...], meter: Meter) -> 
     others = tuple(divisor for divisor in spec.excluded if divisor not in large)
     text = _number_text(replace(spec, excluded=others), meter)
     windows = [nearest((divisor,), spec.lower, spec.upper) for divisor in large]
-    dfa = _without(text.limited(meter), [written_out(w.values, w.scale, False, meter) for w in windows], meter)
-    return NumberText(dfa, note=note)
+    dfa = _without(text.dfa, [written_out(w.values, w.scale, False, meter) for w in windows], meter)
+    return NumberText(dfa, text.counted, note)
 
 
 def _note(window: Window) -> str:
