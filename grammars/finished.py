@@ -144,16 +144,28 @@ class Finished:
             self.grow()
 
     def grow(self, marked: int = 0) -> None:
-        """Makes room for four times as much, and for so many marks more; or forgets all, when there were too many."""
+        """Makes room for four times as much of what is half full (or of all, where nothing is), and for so many marks
+        more; or forgets all, when there were too many."""
         if self.answer[KEPT] > _MOST or self.answer[MARKED_ALL] > _MOST_MARKS:
             self.clear()
-        old = self._arrays
-        new = old._replace(**dict(zip(("kept", "signed", "slots", "marks"), _room(
-            4 * len(old.kept), 4 * len(old.signed), 4 * len(old.marks) + marked), strict=True)))
-        for larger, smaller in ((new.kept, old.kept), (new.signed, old.signed), (new.marks, old.marks)):
-            larger[: len(smaller)] = smaller
+        old, used = self._arrays, (self.answer[KEPT], self.answer[SIGNED], self.answer[MARKED_ALL] + marked)
+        full = [2 * n >= len(array) for n, array in zip(used, (old.kept, old.signed, old.marks), strict=True)]
+        grown = full if any(full) else [True] * 3
+        new = old._replace(kept=_enlarged(old.kept, grown[0]), signed=_enlarged(old.signed, grown[1]),
+                           marks=_enlarged(old.marks, grown[2], marked),
+                           slots=np.zeros(16 * len(old.kept), np.int32) if grown[0] else old.slots)
         self._put(new)
-        _rehash(self.address)
+        if grown[0]:
+            _rehash(self.address)
+
+
+def _enlarged(array: Any, grown: bool, more: int = 0) -> Any:
+    """An array with room for four times as much and `more`, where it is `grown`."""
+    if not grown:
+        return array
+    larger = np.zeros((4 * len(array) + more, *array.shape[1:]), array.dtype)
+    larger[: len(array)] = array
+    return larger
 
 
 def _room(kept: int, signed: int, marks: int) -> tuple[Any, Any, Any, Any]:

@@ -42,3 +42,22 @@ def test_masks_that_are_forgotten_are_walked_again(name, monkeypatch):
         other.accept(token)
         most = max(most, len(forgetful._finished.masks))
     assert len(forgetful._finished.masks) < most or most < len(patient._finished.masks)
+
+
+@pytest.mark.parametrize("room", [(2, 4, 1), (2, 4096, 1024), (256, 4, 1024), (256, 4096, 1)])
+@pytest.mark.parametrize("name", CONSTRAINTS)
+def test_masks_are_the_same_whichever_of_their_tables_grow(name, room, monkeypatch):
+    grammar, real = compile_constraint(CONSTRAINTS[name]), finished._room
+    usual = bind(grammar, VOCABULARY)
+    monkeypatch.setattr(finished, "_room", lambda *_: real(*room))
+    narrow, random = bind(grammar, VOCABULARY), Random(1)
+    one, other = (bound.matcher(forcing=False, closing=False) for bound in (usual, narrow))
+    for _ in range(200):
+        found = allowed(usual, one)
+        assert allowed(narrow, other) == found
+        ids = sorted(found - {*VOCABULARY.stop})
+        if not ids:
+            break
+        token = random.choice(ids)
+        one.accept(token)
+        other.accept(token)
