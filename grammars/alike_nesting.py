@@ -14,18 +14,8 @@ from .keywords import refuse
 
 
 def check_nesting(rules: Sequence[Rule], most: int) -> None:
-    """Raises UnsupportedKeyword where lists of which two items must be equal lie in items that must differ by value, or
-    these in them, and where such lists can be read in more than `most` ways."""
-    lists = {number: rule.register for number, rule in enumerate(rules) if isinstance(rule.register, Unlike)}
-    alike = {number for number, register in lists.items() if register.alike}
-    if not alike:
-        return
-    for number in lists:
-        inside = _within(rules, [call.rule for call in rules[number].calls], frozenset())
-        for other in inside:
-            if other in lists and (number in alike) != (other in alike):
-                raise _refuse(rules[other], "in lists inside each other where the items of one differ, and two of the "
-                                            "other's are equal")
+    """Raises UnsupportedKeyword where lists of which two items must be equal can be read in more than `most` ways."""
+    alike = {number for number, rule in enumerate(rules) if isinstance(rule.register, Unlike) and rule.register.alike}
     ways = _Ways(rules, alike, most)
     for number in sorted(alike):
         ways.of(number, 0)

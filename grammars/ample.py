@@ -21,6 +21,7 @@ from .tables import (
     CALLEE,
     CALLS,
     CALLS_END,
+    COPIED,
     COUNTER,
     DISTINCT,
     FINAL,
@@ -33,6 +34,7 @@ from .tables import (
     PART,
     RULE,
     TIGHT,
+    TWICE,
     UNLIKE,
     Tables,
 )
@@ -138,13 +140,16 @@ def _count_all(context, sorts, closed, known, stack, begun):  # type: ignore[no-
                 total += ways * (known[target] if known[target] >= 0 else _MANY)
             for k in range(states[state, CALLS], states[state, CALLS_END]):
                 product = _i8(1)
-                # A list of unlike items goes on without end only where one item may be many.
-                for column in (CALLEE, BACK) if states[state, KIND] != UNLIKE else (CALLEE, CALLEE):
+                # A list of unlike items goes on without end only where one item may be many, and not one written again.
+                first, last = (CALLEE, BACK) if states[state, KIND] != UNLIKE else (CALLEE, CALLEE)
+                if states[state, KIND] == UNLIKE and states[calls[k, BACK], PART] in (TWICE, COPIED):
+                    first, last = BACK, BACK
+                for column in (first, last):
                     follower = calls[k, column]
                     if fresh and known[follower] < 0 and begun[follower] == 0:
                         top, waits = top + 1, True
                         stack[top] = follower
-                    if column == CALLEE and states[state, KIND] == UNLIKE:
+                    if states[state, KIND] == UNLIKE:
                         product = known[follower] if known[follower] >= 0 else _i8(_MANY)
                     else:
                         product = min(_i8(_MANY), product * (known[follower] if known[follower] >= 0 else _i8(_MANY)))

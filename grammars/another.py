@@ -35,7 +35,7 @@ from .context import (
 from .item_text import value_of
 from .jit import inner, shared
 from .rivals import has_rivals
-from .tables import DECODED, FAR, FINAL, KIND, RULE, SURPLUS, UNLIKE, ample, contains, returns
+from .tables import COPIED, DECODED, FAR, FINAL, KIND, PART, RULE, SURPLUS, TWICE, UNLIKE, ample, contains, returns
 from .walk import NODE, OPEN, REG, STATE, heed, step
 
 # columns of the trail: of a prefix, where its threads end, the answer so far, the next byte to try (from 256 on
@@ -49,20 +49,38 @@ _i8 = types.int64
 _FAR = FAR
 
 
-@inner(_i8(CONTEXT_TYPE, _i8))
-def _floor(context, at):  # type: ignore[no-untyped-def]
+@inner(_i8(CONTEXT_TYPE, _i8, _i8))
+def _floor(context, at, exact):  # type: ignore[no-untyped-def]
     """The node of the outermost list that threads[at] must give another value; 0: its own frame is that list; -1:
-    none."""
+    none. What is written again, as it was, needs none inside; exact 0: but for what may become another value yet."""
     nodes, threads, states = nodes_of(context), threads_of(context), states_of(context)
     node, found = _i8(threads[at, NODE]), _i8(-1)
     if states[threads[at, STATE], KIND] == UNLIKE and threads[at, REG] > 0:
         found = _i8(-1 if among_alike(context, _i8(threads[at, STATE])) else 0)
     while node > 0 and nodes[node, USED] & 2:
         back = _i8(nodes[node, RETURN])
-        if states[back, KIND] == UNLIKE and nodes[node, REGISTER] > 0 and not among_alike(context, back):
+        if among_alike(context, back):
+            again = states[back, PART] == COPIED or (states[back, PART] == TWICE and exact == 1)
+            found = _i8(-1) if again else found
+        elif states[back, KIND] == UNLIKE and nodes[node, REGISTER] > 0:
             found = node
         node = _i8(nodes[node, PARENT])
     return found
+
+
+@inner(_i8(CONTEXT_TYPE, _i8, _i8))
+def _near(context, at, floor):  # type: ignore[no-untyped-def]
+    """Bytes from threads[at] to the end of what is over a node, with what two equal items cost more; FAR or more: it
+    cannot end."""
+    return bytes_in_item(context, at, floor) + dearer(context, at, _i8(1))
+
+
+@inner(_i8(CONTEXT_TYPE, _i8))
+def _whole(context, at):  # type: ignore[no-untyped-def]
+    """U of threads[at] where unlike items play no part."""
+    thread = threads_of(context)[at]
+    return costs_of(context)[thread[NODE]] + dearer(context, at, _i8(1)) + remaining(
+        context, _i8(thread[STATE]), _i8(thread[REG]), _i8(thread[OPEN]), _i8(1))
 
 
 @inner(types.boolean(CONTEXT_TYPE, _i8, _i8))
@@ -145,7 +163,7 @@ def begin_way(context, at, top):  # type: ignore[no-untyped-def]
     """Lays the trail of a search from threads[at], the last in its buffer."""
     trail, floor = trail_of(context), top if top > 0 else _i8(threads_of(context)[at, NODE])
     trail[0, END], trail[0, ANSWER], trail[0, NEXT], trail[0, NEAR] = (
-        at + 1, counts_of(context)[TEXT], 0, bytes_in_item(context, at, floor))
+        at + 1, counts_of(context)[TEXT], 0, _near(context, at, floor))
 
 
 @shared(_i8(CONTEXT_TYPE, _i8, _i8, _i8, _i8))
@@ -172,23 +190,22 @@ def next_way(context, at, top, limit, depth):  # type: ignore[no-untyped-def]
             return _i8(-1)
         if end == high:
             continue
+        heed(context, high, end, byte)
         near = _i8(_FAR)
         for k in range(high, end):
             if top == 0 or _inside(context, _i8(k), top):
-                near = min(near, bytes_in_item(context, _i8(k), floor))
+                near = min(near, _near(context, _i8(k), floor))
         if (near < trail[depth, NEAR]) != (at_byte < 256) or near >= _FAR or depth + 1 >= last:
             continue
         if depth + 1 + near + below > limit:
             continue
         spent += 1
-        heed(context, high, end, byte)
         depth += 1
         trail[depth, END], trail[depth, ANSWER], trail[depth, NEXT], trail[depth, NEAR] = end, counts[TEXT], 0, near
         for k in range(high, end):
             if _found(context, _i8(k), top, node, register):
                 comma = _comma_price(context, _i8(threads[k, STATE])) if top == 0 else _i8(0)
-                total = depth + comma + costs_of(context)[threads[k, NODE]] + remaining(
-                    context, _i8(threads[k, STATE]), _i8(threads[k, REG]), _i8(threads[k, OPEN]), _i8(1))
+                total = depth + comma + _whole(context, _i8(k))
                 for d in range(depth):  # who follows the way is told of these
                     total = max(total, d + trail[d, NEAR] + below)
                 if total <= limit:
@@ -214,9 +231,8 @@ def _detour(context, at, top, limit):  # type: ignore[no-untyped-def]
     """What find_way does, where no step may be needed, and the arena is left as it was."""
     counts, threads, states = counts_of(context), threads_of(context), states_of(context)
     nodes, keys, sets, answer = counts[NODES], counts[KEYS], counts[SETS], counts[TEXT]
-    state, register, node = _i8(threads[at, STATE]), _i8(threads[at, REG]), _i8(threads[at, NODE])
-    if states[state, FINAL] == 1 if top == 0 else _ends(context, at, top):
-        found = costs_of(context)[node] + remaining(context, state, register, _i8(threads[at, OPEN]), _i8(1))
+    if states[threads[at, STATE], FINAL] == 1 if top == 0 else _ends(context, at, top):
+        found = _whole(context, at)
     else:
         found = find_way(context, at, top, limit)
     counts[TEXT] = answer
@@ -235,11 +251,10 @@ def closest(context, count, limit):  # type: ignore[no-untyped-def]
     for k in range(count):
         state, register, node = _i8(threads[k, STATE]), _i8(threads[k, REG]), _i8(threads[k, NODE])
         cost = remaining(context, state, register, _i8(threads[k, OPEN]), _i8(1))
-        if cost >= _FAR or cost + costs[node] >= best or cost + costs[node] > limit:
+        cost += costs[node] + (dearer(context, _i8(k), _i8(limit < ANY)) if cost < _FAR else _i8(0))
+        if cost >= _FAR or cost >= best or cost > limit:
             continue
-        cost += costs[node]
-        cost += dearer(context, _i8(k), _i8(limit < ANY))
-        top = _floor(context, _i8(k))
+        top = _floor(context, _i8(k), _i8(limit < ANY))
         few = nodes[node, STATUS] & FEW != 0 or states[state, KIND] == UNLIKE
         if top >= 0 and (limit < ANY or (few and not ample(context, state, register))) and (
                 has_rivals(context, _i8(k)) == 1):

@@ -19,7 +19,7 @@ from .explain import place
 from .finished import FAR_LOOKED, FRESH, GROWS, MARKED_HERE, STRUCK, UNSURE, Finished, Mask
 from .forcing import forced_tokens
 from .gaps import GAP, has_gaps
-from .ir import Grammar
+from .ir import Grammar, Unlike
 from .item_prices import item_prices
 from .masking import NO_LIMIT
 from .matcher import Matcher
@@ -56,6 +56,10 @@ class CompiledGrammar:
         self._gaps = bool(vocabulary.wide) and has_gaps(self.tables)
         # Whether two items of some list must be equal: there each allowed token is tested near the end of a budget.
         self._alike = self._unlike and bool(self.tables.rules[:, ALIKE].any())
+        # Whether all items of some list must differ by value.
+        self._differ = self._unlike and any(
+            isinstance(rule.register, Unlike) and not rule.register.alike for rule in self._layout.rules)
+        self._priced = self._alike and (self._differ or DISTINCT in self._layout.flat.present)
         self._unordered = MEMBERS in self._layout.flat.present
         self._heeds_keys = self._alike or self._unordered or DISTINCT in self._layout.flat.present
         self._lock = threading.RLock()
@@ -138,9 +142,10 @@ class CompiledGrammar:
         tokens = unsure[:, 0]
         if self._alike:
             configuration.safe, configuration.clear = configuration.clear + self._detour(explorer), NO_LIMIT
-        elif self._unlike and (configuration.unlike or answer[MARKED_HERE]):
+        if self._differ and (configuration.unlike or answer[MARKED_HERE]):
             configuration.safe += int(answer[FAR_LOOKED] + 1) * self._each(explorer) + self._detour(explorer)
-            tokens = explorer.doubtful(configuration, self.table.array[mask.row.index].view(np.uint32), unsure)
+            told = explorer.doubtful(configuration, self.table.array[mask.row.index].view(np.uint32), unsure)
+            tokens = np.union1d(tokens, told) if self._alike else told
         if not len(struck) and not len(tokens):
             return mask.row
         name = struck.tobytes()
@@ -211,7 +216,9 @@ class CompiledGrammar:
         if near and configuration.row is not None:
             marked = self._marks(explorer, configuration, configuration.row)
         else:
-            marked = explorer.walk(configuration, budget - 1, exact=exact)
+            # What is written again may be nearer than prices of items that differ say.
+            limit = NO_LIMIT if self._priced and configuration.answer else budget - 1
+            marked = explorer.walk(configuration, limit, exact=exact)
         words, tokens = explorer.words, marked[:, 0]
         if self._alike and (configuration.answer or len(marked)):
             if configuration.answer:

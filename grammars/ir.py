@@ -102,7 +102,7 @@ class Unlike(msgspec.Struct, frozen=True, tag="unlike"):
     how many values suffice for one more to be left where such an item must come; of the others so many as `least`.
     alike: two must be equal. What returns without an action joins the set, as one that may come again; by AGAIN or COPY
     it has a value of the set, as text by COPY, and the set is empty behind it; by ANYWAY it is any, and the set stays.
-    All items compared with one set, those of a way that has chosen one, are of one rule.
+    What has a value of a set by COPY or AGAIN may be of any rule that returned to that set, in one of the calls there.
     """
 
     least: int = 0

@@ -176,7 +176,8 @@ def _rival(context, count, length):  # type: ignore[no-untyped-def]
 def _must_differ(context, node):  # type: ignore[no-untyped-def]
     """Whether the frame below a node is a list of unlike items that has some."""
     nodes = nodes_of(context)
-    return states_of(context)[nodes[node, RETURN], KIND] == UNLIKE and nodes[node, REGISTER] > 0
+    back = _i8(nodes[node, RETURN])
+    return states_of(context)[back, KIND] == UNLIKE and nodes[node, REGISTER] > 0 and not among_alike(context, back)
 
 
 @shared(_i8(CONTEXT_TYPE, _i8))
@@ -184,12 +185,11 @@ def has_rivals(context, at):  # type: ignore[no-untyped-def]
     """Whether an item in which threads[at] is may still equal one that was written, or must, or the next one of its
     list may (1), or not (0)."""
     nodes, threads, sets = nodes_of(context), threads_of(context), sets_of(context)
-    if states_of(context)[threads[at, STATE], KIND] == UNLIKE and threads[at, REG] > 0:
+    state = _i8(threads[at, STATE])
+    if states_of(context)[state, KIND] == UNLIKE and threads[at, REG] > 0 and not among_alike(context, state):
         return _i8(1)
     node = _i8(threads[at, NODE])
     while node > 0 and nodes[node, USED] & 2:
-        if among_alike(context, _i8(nodes[node, RETURN])):
-            return _i8(1)
         if _must_differ(context, node):
             start = _unwind(context, _i8(nodes[node, NEST]))
             count = _pieces(context, start) if start >= 0 else _i8(-1)

@@ -48,10 +48,9 @@ ENFORCED = (
             "`patternProperties` or `contains`"),
     Support(("allOf", "anyOf"), "branch"),
     Support(("oneOf", "not", "if", "then", "else"), "branch",
-            "`uniqueItems` cannot be negated, and is refused there by name, in lists inside each other, where items of "
-            "one are compared by value and of the other two must be equal; and where the items of a list, those of "
-            "lists inside it taken together, can be read in more than 256 ways: beside `contains` with bounds above "
-            "some ten, in lists that nest without end"),
+            "`uniqueItems` cannot be negated, and is refused there by name, where the items of a list, those of lists "
+            "inside it taken together, can be read in more than 256 ways: beside `contains` with bounds above some "
+            "ten, in lists that nest without end"),
     Support(("$ref", "$dynamicRef", "$recursiveRef"), "branch",
             "to places, `$id` and `$anchor` of the same schema, recursion included, and to the meta-schemas of drafts "
             "4, 6, 7 and 2020-12; nothing is fetched. A dynamic one is refused where its place depends on the way that "

@@ -207,7 +207,7 @@ def enter(context, call, state, register, node, exact):  # type: ignore[no-untyp
                 return _i8(0)
             status |= FEW | FIXED | WITHIN if states[back, PART] == COPIED else WITHIN
     elif kind == UNLIKE:
-        used, status = 2 * used, _i8(FEW | WITHIN)
+        used, status = 2 * used, _i8(FEW | WITHIN | (status & FIXED))
     elif status & FEW != 0 and ample(context, back, after):
         status ^= FEW
     over = intern_node(context, node, back, after, cost, _i8(used), status)
