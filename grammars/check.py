@@ -17,8 +17,8 @@ from .compile import compile_constraint
 from .constraint import Constraint, Gbnf, JsonSchema, Lark, Regex
 from .errors import ConstraintError, InvalidConstraint
 from .ir import Grammar
-from .json_text import JsonValue, read_json, spell
 from .limits import Limits
+from .schemas.json_text import JsonValue, read_json, spell
 
 Produce = Callable[[Grammar], Callable[[str], bool]]
 

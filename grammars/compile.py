@@ -6,29 +6,29 @@ from collections.abc import Set
 
 import msgspec
 
-from .alike_nesting import check_nesting
-from .build import RuleBuilder
-from .choices import choices_dfa
+from .automata.build import RuleBuilder
+from .automata.dfa import Dfa
+from .automata.utf8 import plain
 from .constraint import AnyObject, Choices, Constraint, Content, Gbnf, JsonSchema, Lark, Regex, Tags, Writing
-from .context_free import calling_rule, compile_rules
-from .counted import Repetitions
-from .dfa import Dfa
-from .document import Document
 from .effort import CollectorPaused
-from .emit import Emitter
 from .errors import ConstraintTooLarge, InvalidConstraint, Unsatisfiable, UnsupportedKeyword
-from .gbnf import read_gbnf
 from .ir import Grammar, Rule
-from .json_text import JsonValue, names_in, read_json
-from .lark import START, read_lark
-from .legacy import modernised
 from .library import Library
 from .limits import Limits, Meter
-from .meaning import Meaning
-from .planner import Planner
-from .regex import compile_regex
-from .tags import compile_tags
-from .utf8 import plain
+from .plans.alike_nesting import check_nesting
+from .plans.emit import Emitter
+from .plans.planner import Planner
+from .regular.choices import choices_dfa
+from .regular.regex import compile_regex
+from .schemas.document import Document
+from .schemas.json_text import JsonValue, names_in, read_json
+from .schemas.legacy import modernised
+from .schemas.meaning import Meaning
+from .written.context_free import calling_rule, compile_rules
+from .written.counted import Repetitions
+from .written.gbnf import read_gbnf
+from .written.lark import START, read_lark
+from .written.tags import compile_tags
 
 _WRITTEN_OUT = 160  # states of a regular expression up to which counts are states
 

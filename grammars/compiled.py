@@ -8,24 +8,24 @@ from typing import Any
 
 import numpy as np
 
-from .another import ANY
-from .configuration import UNFORCED, Configuration, Explorer, Limits, Plan
-from .crossing import crossed
-from .distance import compile_tables
-from .doubts import tokens_of
+from .binding.tables import ALIKE, DISTINCT, MEMBERS, RULE, UNLIKE, WIDEST, Layout, Tables
+from .distances.distance import compile_tables
+from .distances.token_paths import regular
 from .effort import CollectorPaused
 from .errors import BudgetTooSmall, InvalidConstraint, MissingByte
 from .explain import place
-from .finished import FAR_LOOKED, FRESH, GROWS, MARKED_HERE, STRUCK, UNSURE, Finished, Mask
 from .forcing import forced_tokens
-from .gaps import GAP, has_gaps
 from .ir import Grammar, Unlike
 from .item_prices import item_prices
-from .masking import NO_LIMIT
+from .masks.configuration import UNFORCED, Configuration, Explorer, Limits, Plan
+from .masks.doubts import tokens_of
+from .masks.finished import FAR_LOOKED, FRESH, GROWS, MARKED_HERE, STRUCK, UNSURE, Finished, Mask
+from .masks.masking import NO_LIMIT
 from .matcher import Matcher
+from .missing_bytes.crossing import crossed
+from .missing_bytes.gaps import GAP, has_gaps
 from .rows import MaskTable, Row
-from .tables import ALIKE, DISTINCT, MEMBERS, RULE, UNLIKE, WIDEST, Layout, Tables
-from .token_paths import regular
+from .stepping.another import ANY
 from .vocabulary import Vocabulary
 
 _AROUND = b",]} \t\n\r"

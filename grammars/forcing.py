@@ -17,9 +17,9 @@ import string
 
 import numpy as np
 
-from .configuration import Configuration, Explorer, Forced
+from .binding.trie import find_node
 from .ir import special as spelled
-from .trie import find_node
+from .masks.configuration import Configuration, Explorer, Forced
 from .vocabulary import Vocabulary
 
 _MARK = spelled("")[:1]  # what a special token begins with

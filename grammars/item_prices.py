@@ -10,16 +10,16 @@ from typing import Any
 import numpy as np
 from numba import types
 
-from .another import begin_way, next_way
-from .arena import FEW, FULL, RETURN, SETS, TEXT, WITHIN, intern_node, intern_pair, say
-from .context import CONTEXT_TYPE, costs_of, counts_of, nodes_of, states_of, threads_of, trail_of
+from .binding.arena import FEW, FULL, RETURN, SETS, TEXT, WITHIN, intern_node, intern_pair, say
+from .binding.context import CONTEXT_TYPE, costs_of, counts_of, nodes_of, states_of, threads_of, trail_of
+from .binding.flat import CALL_TARGET, CALLED, OWNER, UNLIKE
+from .binding.tables import BASE, FAR, RULE, START, Layout, Tables, contains
 from .errors import ConstraintTooLarge
-from .flat import CALL_TARGET, CALLED, OWNER, UNLIKE
 from .ir import Unlike
-from .item_text import value_of
 from .jit import entry, inner
-from .space import Space
-from .tables import BASE, FAR, RULE, START, Layout, Tables, contains
+from .masks.space import Space
+from .stepping.another import begin_way, next_way
+from .stepping.item_text import value_of
 from .vocabulary import Vocabulary
 
 # Items that a list must have: each is compared with those found before.

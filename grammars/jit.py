@@ -11,7 +11,7 @@ import hashlib
 import logging
 import os
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Set
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +22,8 @@ LOG = logging.getLogger("espalier.grammars")
 # _nrt is no documented option; without it everything stays right and becomes slow.
 _OPTIONS: dict[str, Any] = {"cache": True, "nogil": True, "_nrt": False}
 _NO_WRAPPERS: dict[str, Any] = {"no_cpython_wrapper": True, "no_cfunc_wrapper": True}
-_IMPORT = re.compile(r"^from \.(\w+) import", re.MULTILINE)
+_IMPORT = re.compile(r"^from (\.+)([\w.]*) import (\([^)]*\)|.*)", re.MULTILINE)
+_NAME = re.compile(r"\w+")
 
 
 def entry(signature: Any) -> Callable[[Any], Any]:
@@ -70,7 +71,7 @@ def _tell() -> None:
 
 
 def drop_stale_code(folder: Path) -> bool:
-    """Deletes the cached code under `folder`/__pycache__ of each file that was made from other sources than lie there
+    """Deletes the cached code of each file in `folder` and below it that was made from other sources than lie there
     now: the file itself, or one that it imports, directly or not.
 
     Returns whether anything changed. Does nothing where the folder cannot be written: Numba then caches elsewhere, by
@@ -85,23 +86,26 @@ def drop_stale_code(folder: Path) -> bool:
     cache.mkdir(exist_ok=True)
     for name, digest in current.items():
         if known.get(name) != digest:
-            for stale in cache.glob(f"{name}.*.nb?"):
+            *packages, stem = name.split(".")
+            for stale in folder.joinpath(*packages, "__pycache__").glob(f"{stem}.*.nb?"):
                 stale.unlink(missing_ok=True)
     key.write_text("\n".join(f"{name} {digest}" for name, digest in current.items()))
     return True
 
 
 def compiled_files(folder: Path) -> dict[str, frozenset[str]]:
-    """Each file of `folder` that compiles something, and those of them that it imports, directly or not."""
-    imports = {path.stem: set(_IMPORT.findall(path.read_text())) for path in sorted(folder.glob("*.py"))}
+    """Each module of `folder` that compiles something, by its name there (`stepping.walk`), and those of them that it
+    imports, directly or not."""
+    sources = _sources(folder)
+    imports = {name: _imported(name, source.decode(), sources.keys()) for name, source in sources.items()}
     names = {name for name in imports if "jit" in imports[name]}
     return {name: frozenset((_needed(name, imports) - {name}) & names) for name in sorted(names)}
 
 
 def _digests(folder: Path) -> dict[str, str]:
-    """For each file that compiles something, a digest of it and of all that it imports from here."""
-    sources = {path.stem: path.read_bytes() for path in sorted(folder.glob("*.py"))}
-    imports = {name: set(_IMPORT.findall(source.decode())) for name, source in sources.items()}
+    """For each module that compiles something, a digest of it and of all that it imports from here."""
+    sources = _sources(folder)
+    imports = {name: _imported(name, source.decode(), sources.keys()) for name, source in sources.items()}
     digests = {}
     for name in (name for name in sources if "jit" in imports[name]):
         needed = _needed(name, imports)
@@ -109,8 +113,22 @@ def _digests(folder: Path) -> dict[str, str]:
     return digests
 
 
+def _sources(folder: Path) -> dict[str, bytes]:
+    return {".".join(path.relative_to(folder).with_suffix("").parts): path.read_bytes()
+            for path in sorted(folder.rglob("*.py"))}
+
+
+def _imported(name: str, source: str, modules: Set[str]) -> set[str]:
+    """Those of `modules` that `name` imports: `from .walk import step`, or out of a folder, `from . import walk`."""
+    found = set()
+    for dots, module, what in _IMPORT.findall(source):
+        place = [*name.split(".")[:-len(dots)], *filter(None, module.split("."))]
+        found |= {".".join(place), *(".".join((*place, word)) for word in _NAME.findall(what))}
+    return found & modules
+
+
 def _needed(name: str, imports: dict[str, set[str]]) -> set[str]:
-    """A file and all that it imports from its folder, directly or not."""
+    """A module and all that it imports from here, directly or not."""
     needed, todo = {name}, [name]
     while todo:
         found = (imports[todo.pop()] & imports.keys()) - needed

@@ -11,11 +11,11 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from .configuration import UNFORCED, Configuration, Explorer, Plan
 from .explain import expected
 from .ir import special
+from .masks.configuration import UNFORCED, Configuration, Explorer, Plan
 from .rows import Row
-from .walk import STATE
+from .stepping.walk import STATE
 
 if TYPE_CHECKING:
     from .compiled import CompiledGrammar

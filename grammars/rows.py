@@ -8,7 +8,7 @@ from collections.abc import Sequence
 import numpy as np
 import numpy.typing as npt
 
-from .digest import Digest
+from .binding.digest import Digest
 from .errors import ConstraintTooLarge
 
 _FEWEST_ROWS = 4

@@ -5,13 +5,13 @@ from __future__ import annotations
 import json
 from functools import partial
 
-from .bodies import DEEPEST, Bodies
+from .binding.context import TABLES, TRIE, Context
+from .binding.tables import BACK, CALLED_RULE, FINAL, RULE, Layout, Tables
+from .bodies.bodies import DEEPEST, Bodies
 from .compile import compile_constraint
 from .constraint import JsonSchema, Order, Spelling
-from .context import TABLES, TRIE, Context
-from .distance import compile_tables
+from .distances.distance import compile_tables
 from .errors import MissingByte
-from .tables import BACK, CALLED_RULE, FINAL, RULE, Layout, Tables
 from .vocabulary import Vocabulary
 
 _WRITINGS: tuple[tuple[Order, Spelling], ...] = (("schema", "one"), ("any", "one"), ("any", "any"))

@@ -8,11 +8,11 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 import numpy as np
 import numpy.typing as npt
 
-from .body_store import BodyStore
+from .binding.trie import Trie, build_trie, heads
+from .bodies.body_store import BodyStore
+from .bodies.loops import Loops
+from .bodies.slices import Slices
 from .ir import special as spelled
-from .loops import Loops
-from .slices import Slices
-from .trie import Trie, build_trie, heads
 
 _BACKSLASH = 0x5C
 

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from espalier.grammars.format_tables import NAMES_PATH, PATH, tables
-from espalier.grammars.formats import TABLES, compile_table
 from espalier.grammars.limits import Limits, Meter
+from espalier.grammars.schemas.format_tables import NAMES_PATH, PATH, tables
+from espalier.grammars.schemas.formats import TABLES, compile_table
 
 from .idn_hosts import idn_hosts, idn_mail
 

@@ -28,11 +28,11 @@ import msgspec
 
 from espalier.grammars.compile import compile_constraint
 from espalier.grammars.compiled import CompiledGrammar
-from espalier.grammars.configuration import Limits as EngineLimits
 from espalier.grammars.constraint import Constraint, Gbnf, JsonSchema, Lark, Regex, Tags
 from espalier.grammars.errors import EspalierError
 from espalier.grammars.library import Library
 from espalier.grammars.limits import Limits
+from espalier.grammars.masks.configuration import Limits as EngineLimits
 from espalier.grammars.rows import MaskTable
 from espalier.grammars.vocabulary import Vocabulary
 from espalier.runtime.gguf import GGUFFile

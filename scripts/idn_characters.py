@@ -6,7 +6,7 @@ import unicodedata
 from collections.abc import Iterable
 from itertools import groupby
 
-from espalier.grammars.unicode_tables import property_set
+from espalier.grammars.automata.unicode_tables import property_set
 
 # What of Unicode every supported Python knows.
 VERSION = "14.0.0"

@@ -15,11 +15,11 @@ import unicodedata
 from collections.abc import Iterable
 from typing import NamedTuple
 
-from espalier.grammars.dfa import Dfa, combine, explore, trim
-from espalier.grammars.formats import ADDRESS, IDN_LOCAL
+from espalier.grammars.automata.dfa import Dfa, combine, explore, trim
+from espalier.grammars.automata.minimise import minimise
 from espalier.grammars.limits import Meter
-from espalier.grammars.minimise import minimise
-from espalier.grammars.regex import compile_regex
+from espalier.grammars.regular.regex import compile_regex
+from espalier.grammars.schemas.formats import ADDRESS, IDN_LOCAL
 
 from .idn_characters import VERSION, CharacterClasses
 

@@ -2,8 +2,8 @@
 
     python -m scripts.support_tables
 
-Keywords: grammars/support.py. Formats: grammars/formats.py. Measured shares: the verdicts by name in tests/data, which
-`bench.grammars.coverage` writes. The rest of the page is written by hand.
+Keywords: grammars/schemas/support.py. Formats: grammars/schemas/formats.py. Measured shares: the verdicts by name in
+tests/data, which `bench.grammars.coverage` writes. The rest of the page is written by hand.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from collections.abc import Iterable
 from functools import partial
 from pathlib import Path
 
-from espalier.grammars import formats, support
+from espalier.grammars.schemas import formats, support
 
 ROOT = Path(__file__).resolve().parents[1]
 PAGE = ROOT / "docs" / "grammars.md"

@@ -9,7 +9,7 @@ import json
 import subprocess
 from itertools import pairwise
 
-from espalier.grammars.unicode_tables import PATH, Range, packed
+from espalier.grammars.automata.unicode_tables import PATH, Range, packed
 
 _CATEGORIES = """
     Lu=Uppercase_Letter Ll=Lowercase_Letter Lt=Titlecase_Letter Lm=Modifier_Letter Lo=Other_Letter

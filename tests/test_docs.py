@@ -13,11 +13,11 @@ from msgspec import structs
 import espalier
 from espalier.cli import serve
 from espalier.frontend.function import Function
-from espalier.grammars import formats, keywords, support
 from espalier.grammars.compile import compile_constraint
 from espalier.grammars.constraint import JsonSchema, Regex
 from espalier.grammars.errors import InvalidConstraint, UnsupportedKeyword
 from espalier.grammars.limits import Limits
+from espalier.grammars.schemas import formats, keywords, support
 from espalier.runtime.config import EngineConfig
 from espalier.runtime.server import errors
 from espalier.runtime.server.completions import CompletionRequest
@@ -160,7 +160,7 @@ def test_an_enforced_keyword_compiles_without_a_note(keyword: str) -> None:
 
 
 def test_the_tables_of_support_are_those_of_the_compiler() -> None:
-    """After a change of grammars/support.py or of the verdicts: `python -m scripts.support_tables`."""
+    """After a change of grammars/schemas/support.py or of the verdicts: `python -m scripts.support_tables`."""
     assert support_tables.written(PAGES["grammars.md"]) == PAGES["grammars.md"]
     assert set(ENFORCED) == {name for one in support.ENFORCED for name in one.names} == set(SAMPLES)
     assert set(ANNOTATIONS) == keywords.ANNOTATIONS

@@ -23,6 +23,23 @@ DOORS: dict[str, dict[str, frozenset[str] | None]] = {
 # The one file through which the language reaches the runtime.
 LOCAL_BACKEND = "frontend/backends/local.py"
 
+# folder of grammars/ -> folders of it that it may import: none that stands on it.
+FOLDERS: dict[str, frozenset[str]] = {
+    "automata": frozenset(),
+    "regular": frozenset({"automata"}),
+    "schemas": frozenset({"automata", "regular"}),
+    "plans": frozenset({"automata", "regular", "schemas"}),
+    "written": frozenset({"automata", "regular"}),
+    "binding": frozenset(),
+    "missing_bytes": frozenset({"binding", "schemas"}),
+    "stepping": frozenset({"binding"}),
+    "distances": frozenset({"binding", "missing_bytes", "stepping"}),
+    "bodies": frozenset({"binding", "stepping"}),
+    "masks": frozenset({"binding", "missing_bytes", "stepping", "bodies"}),
+}
+# What all of them stand on; the other files beside the folders put them together.
+GROUND = frozenset({"constraint", "effort", "errors", "ir", "jit", "library", "limits", "rows", "vocabulary"})
+
 # Third-party packages that a room may not import.
 CLOSED_TO: dict[str, frozenset[str]] = {
     "grammars": frozenset({"torch", "triton"}),
@@ -92,6 +109,24 @@ def test_the_package_links_to_the_room(room: str) -> None:
 @pytest.mark.parametrize("room", ROOMS)
 def test_a_room_imports_through_its_doors_only(room: str) -> None:
     assert [fault for path in sources(room) for fault in door_faults(path, room)] == []
+
+
+def folder_imports(path: Path) -> Iterator[str]:
+    """What a file in a folder of grammars/ imports from beside that folder: a folder or a file."""
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.ImportFrom) and node.level == 2:
+            yield from (node.module.split(".")[0],) if node.module else (alias.name for alias in node.names)
+
+
+def test_every_folder_of_grammars_has_its_doors() -> None:
+    assert {path.parent.name for path in (ROOT / "grammars").glob("*/__init__.py")} == FOLDERS.keys()
+
+
+@pytest.mark.parametrize("folder", FOLDERS)
+def test_a_folder_of_grammars_imports_none_that_stands_on_it(folder: str) -> None:
+    faults = [f"{relative(path)} imports {name}" for path in sources(f"grammars/{folder}")
+              for name in folder_imports(path) if name not in FOLDERS[folder] | GROUND]
+    assert faults == []
 
 
 def test_nothing_executable_travels() -> None:

@@ -6,7 +6,8 @@ from collections.abc import Sequence
 
 from hypothesis import strategies as st
 
-from espalier.grammars.body_store import BodyStore
+from espalier.grammars.bodies.body_store import BodyStore
+from espalier.grammars.bodies.loops import Loops
 from espalier.grammars.ir import (
     CLOSE_KEY,
     COUNT,
@@ -20,7 +21,6 @@ from espalier.grammars.ir import (
     Rule,
     pack_edges,
 )
-from espalier.grammars.loops import Loops
 from espalier.grammars.vocabulary import Vocabulary
 
 LETTERS = b'abc"'

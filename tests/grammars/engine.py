@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from espalier.grammars.compiled import CompiledGrammar
-from espalier.grammars.configuration import Limits
 from espalier.grammars.ir import Grammar
+from espalier.grammars.masks.configuration import Limits
 from espalier.grammars.matcher import Matcher
 from espalier.grammars.rows import MaskTable
 from espalier.grammars.vocabulary import Vocabulary

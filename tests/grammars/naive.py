@@ -7,7 +7,9 @@ from collections.abc import Hashable
 from dataclasses import dataclass, replace
 from decimal import Decimal
 
-from espalier.grammars.characters import written_out
+from espalier.grammars.binding.characters import written_out
+from espalier.grammars.binding.names import with_names
+from espalier.grammars.binding.verify import verify
 from espalier.grammars.ir import (
     AGAIN,
     ANYWAY,
@@ -27,9 +29,7 @@ from espalier.grammars.ir import (
     Rule,
     Unlike,
 )
-from espalier.grammars.json_text import identity
-from espalier.grammars.names import with_names
-from espalier.grammars.verify import verify
+from espalier.grammars.schemas.json_text import identity
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,10 +5,10 @@ A thread is a tuple of frames, the running one last; a frame is (rule, state, re
 
 from __future__ import annotations
 
-from espalier.grammars.characters import written_out
-from espalier.grammars.flat import flatten
+from espalier.grammars.binding.characters import written_out
+from espalier.grammars.binding.flat import flatten
+from espalier.grammars.binding.names import with_names
 from espalier.grammars.ir import CLOSE_KEY, COUNT, KEY, NOTHING, OPEN_KEY, Counter, Grammar, Order
-from espalier.grammars.names import with_names
 
 Frame = tuple[int, int, int, frozenset[bytes], bytes | None]
 Thread = tuple[Frame, ...]

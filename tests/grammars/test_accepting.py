@@ -7,8 +7,8 @@ import json
 import pytest
 
 from espalier.grammars.compile import compile_constraint
-from espalier.grammars.configuration import Limits
 from espalier.grammars.constraint import JsonSchema, Regex
+from espalier.grammars.masks.configuration import Limits
 from espalier.grammars.matcher import TokenRejected
 from espalier.grammars.vocabulary import Vocabulary
 

@@ -14,11 +14,11 @@ from jsonschema import Draft202012Validator
 
 from espalier.grammars.compile import compile_constraint
 from espalier.grammars.compiled import CompiledGrammar
-from espalier.grammars.configuration import Limits as Few
 from espalier.grammars.constraint import JsonSchema, Spacing, Spelling
 from espalier.grammars.errors import Unsatisfiable, UnsupportedKeyword
 from espalier.grammars.ir import Unlike
 from espalier.grammars.limits import Limits
+from espalier.grammars.masks.configuration import Limits as Few
 
 from .drawn import small_vocabulary
 from .engine import allowed, bind

@@ -11,11 +11,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from jsonschema import Draft202012Validator
 
-from espalier.grammars import expand
 from espalier.grammars.compile import compile_constraint
 from espalier.grammars.constraint import JsonSchema
 from espalier.grammars.errors import ConstraintError, ConstraintTooLarge, Unsatisfiable
 from espalier.grammars.limits import Limits
+from espalier.grammars.schemas import expand
 
 from .drawn_schemas import DEFINITIONS, VALUES
 from .drawn_schemas import SCHEMAS as ANY_SCHEMAS

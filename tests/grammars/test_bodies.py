@@ -8,12 +8,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from espalier.grammars.body_steps import BELOW, RAGGED, SPACES, WHOLE, byte_groups
-from espalier.grammars.body_store import BodyStore
+from espalier.grammars.binding.trie import PLACE
+from espalier.grammars.bodies.body_steps import BELOW, RAGGED, SPACES, WHOLE, byte_groups
+from espalier.grammars.bodies.body_store import BodyStore
 from espalier.grammars.compile import compile_constraint
 from espalier.grammars.constraint import JsonSchema, Regex
 from espalier.grammars.standard import prepare_bodies
-from espalier.grammars.trie import PLACE
 from espalier.grammars.vocabulary import Vocabulary
 
 from .drawn import small_vocabulary

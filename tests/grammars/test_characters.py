@@ -9,10 +9,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from espalier.grammars.characters import written_out
-from espalier.grammars.flat import Flat
+from espalier.grammars.binding.characters import written_out
+from espalier.grammars.binding.flat import Flat
+from espalier.grammars.binding.verify import BrokenGrammar, verify
 from espalier.grammars.ir import CHARACTER, COUNT, Counter, Grammar, Rule, pack_edges
-from espalier.grammars.verify import BrokenGrammar, verify
 
 CODES = st.one_of(st.integers(0, 0x7F), st.integers(0, 0xD7FF), st.integers(0xE000, 0xFFFF),
                   st.integers(0x10000, 0x10FFFF), st.sampled_from([0xD7FF, 0xE000, 0xFFFF, 0x10000, 0x10FFFF]))

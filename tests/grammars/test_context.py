@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from espalier.grammars.context import FINISHED, Context
-from espalier.grammars.finished import _Arrays
+from espalier.grammars.binding.context import FINISHED, Context
+from espalier.grammars.masks.finished import _Arrays
 
 
 def arrays() -> _Arrays:

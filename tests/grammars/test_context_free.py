@@ -9,12 +9,13 @@ import pytest
 from hypothesis import assume, given, reject, settings
 from hypothesis import strategies as st
 
-from espalier.grammars import context_free, copies, subsets
+from espalier.grammars.automata import subsets
 from espalier.grammars.compile import compile_constraint
 from espalier.grammars.constraint import Gbnf, Lark
 from espalier.grammars.errors import ConstraintTooLarge, InvalidConstraint, Unsatisfiable
 from espalier.grammars.limits import Limits
 from espalier.grammars.vocabulary import Vocabulary
+from espalier.grammars.written import context_free, copies
 
 from .derivations import Derivations, Tree, gbnf, grammars, lark, texts
 from .drawn import small_vocabulary, tokens

@@ -13,12 +13,12 @@ from hypothesis import assume, given, note, settings
 from hypothesis import strategies as st
 
 from espalier.grammars import compiled as compiling
-from espalier.grammars import crossing
 from espalier.grammars.compile import compile_constraint
 from espalier.grammars.compiled import CompiledGrammar
 from espalier.grammars.constraint import JsonSchema, Lark
 from espalier.grammars.errors import ConstraintTooLarge, MissingByte, Unsatisfiable
 from espalier.grammars.ir import Grammar, Order
+from espalier.grammars.missing_bytes import crossing
 from espalier.grammars.vocabulary import Vocabulary
 
 from .drawn import grammars, small_vocabulary

@@ -5,11 +5,11 @@ from __future__ import annotations
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from espalier.grammars.charset import ALL
-from espalier.grammars.dfa import Dfa, combine, trim
+from espalier.grammars.automata.charset import ALL
+from espalier.grammars.automata.dfa import Dfa, combine, trim
+from espalier.grammars.automata.minimise import minimise
 from espalier.grammars.limits import Limits, Meter
-from espalier.grammars.minimise import minimise
-from espalier.grammars.regex import compile_regex
+from espalier.grammars.regular.regex import compile_regex
 
 SYMBOLS = 6
 

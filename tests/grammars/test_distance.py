@@ -8,12 +8,14 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from espalier.grammars import strings, tables, token_moves
+from espalier.grammars.binding import tables
+from espalier.grammars.binding.flat import COUNTER
 from espalier.grammars.compile import compile_constraint
 from espalier.grammars.constraint import Choices, JsonSchema, Regex
+from espalier.grammars.distances import token_moves
 from espalier.grammars.errors import MissingByte, Unsatisfiable
-from espalier.grammars.flat import COUNTER
 from espalier.grammars.ir import CLOSE_KEY, COUNT, KEY, OPEN_KEY, Call, Counter, Grammar, Order
+from espalier.grammars.schemas import strings
 from espalier.grammars.vocabulary import Vocabulary
 
 from .drawn import edge, grammars, json_grammar, rule, small_vocabulary, tokens

@@ -7,9 +7,9 @@ from random import Random
 
 import pytest
 
-from espalier.grammars import finished
 from espalier.grammars.compile import compile_constraint
 from espalier.grammars.constraint import Choices, JsonSchema
+from espalier.grammars.masks import finished
 
 from .drawn import small_vocabulary
 from .engine import allowed, bind

@@ -9,10 +9,10 @@ from hypothesis import assume, given, reject, settings
 from hypothesis import strategies as st
 
 from espalier.grammars.compile import compile_constraint
-from espalier.grammars.configuration import Limits
 from espalier.grammars.constraint import Choices, JsonSchema
 from espalier.grammars.errors import ConstraintTooLarge, Unsatisfiable
 from espalier.grammars.ir import Grammar
+from espalier.grammars.masks.configuration import Limits
 from espalier.grammars.vocabulary import Vocabulary
 
 from .drawn import edge, grammars, rule, small_vocabulary, tokens

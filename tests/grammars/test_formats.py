@@ -16,10 +16,10 @@ from hypothesis import strategies as st
 
 from espalier.grammars.compile import compile_constraint
 from espalier.grammars.constraint import JsonSchema
-from espalier.grammars.format_tables import table_of
-from espalier.grammars.formats import LONGEST, STANDARD, TABLES, compile_table, format_dfa, outside_format
 from espalier.grammars.limits import Limits, Meter
-from espalier.grammars.regex_syntax import parse
+from espalier.grammars.regular.regex_syntax import parse
+from espalier.grammars.schemas.format_tables import table_of
+from espalier.grammars.schemas.formats import LONGEST, STANDARD, TABLES, compile_table, format_dfa, outside_format
 from scripts.idn_characters import VERSION
 from scripts.idn_hosts import idn_hosts, idn_mail
 

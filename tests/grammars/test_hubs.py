@@ -8,10 +8,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from espalier.grammars import finished
+from espalier.grammars.bodies.loops import Loops
 from espalier.grammars.compile import compile_constraint
 from espalier.grammars.constraint import Constraint, Gbnf, Lark, Regex
-from espalier.grammars.loops import Loops
+from espalier.grammars.masks import finished
 from espalier.grammars.vocabulary import Vocabulary
 
 from .engine import allowed, bind

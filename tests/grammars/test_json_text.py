@@ -11,8 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from espalier.grammars.errors import ConstraintError, ConstraintTooLarge, InvalidConstraint
-from espalier.grammars.json_text import ExactReader, JsonValue, identity, read_json, spell
 from espalier.grammars.limits import Limits
+from espalier.grammars.schemas.json_text import ExactReader, JsonValue, identity, read_json, spell
 
 SCALARS = st.none() | st.booleans() | st.integers() | st.text() | st.floats(allow_nan=False, allow_infinity=False)
 VALUES = st.recursive(SCALARS, lambda v: st.lists(v, max_size=4) | st.dictionaries(st.text(), v, max_size=4),

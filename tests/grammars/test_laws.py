@@ -14,9 +14,9 @@ from jsonschema import Draft202012Validator
 
 from espalier.grammars.compile import compile_constraint
 from espalier.grammars.compiled import CompiledGrammar
-from espalier.grammars.configuration import Limits
 from espalier.grammars.constraint import Constraint, Gbnf, JsonSchema, Lark, Order, Regex, Spelling
 from espalier.grammars.errors import BudgetTooSmall, ConstraintError, ConstraintTooLarge
+from espalier.grammars.masks.configuration import Limits
 
 from .derivations import gbnf, grammars, lark
 from .drawn_schemas import DEFINITIONS, SCHEMAS

@@ -9,9 +9,9 @@ import pytest
 from hypothesis import assume, given, reject, settings
 from hypothesis import strategies as st
 
-from espalier.grammars.configuration import Limits
 from espalier.grammars.errors import BudgetTooSmall, ConstraintTooLarge, MissingByte, Unsatisfiable
 from espalier.grammars.ir import Call, Grammar
+from espalier.grammars.masks.configuration import Limits
 from espalier.grammars.matcher import TokenRejected
 from espalier.grammars.vocabulary import Vocabulary
 

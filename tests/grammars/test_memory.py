@@ -12,7 +12,7 @@ import msgspec
 import psutil
 import pytest
 
-from espalier.grammars.body_store import BodyStore
+from espalier.grammars.bodies.body_store import BodyStore
 from espalier.grammars.cache import GrammarCache
 from espalier.grammars.compile import compile_constraint
 from espalier.grammars.compiled import CompiledGrammar

@@ -11,7 +11,7 @@ import pytest
 from espalier.grammars.compile import compile_constraint
 from espalier.grammars.constraint import JsonSchema
 from espalier.grammars.errors import UnsupportedKeyword
-from espalier.grammars.metaschemas import metaschema
+from espalier.grammars.schemas.metaschemas import metaschema
 
 from .naive import Naive
 

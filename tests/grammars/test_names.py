@@ -5,10 +5,10 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from espalier.grammars.flat import Flat
+from espalier.grammars.binding.flat import Flat
+from espalier.grammars.binding.names import with_names
+from espalier.grammars.binding.verify import verify
 from espalier.grammars.ir import CHARACTER, CLOSE_KEY, KEY, NOTHING, OPEN_KEY, Grammar, Members, Names, Rule, pack_edges
-from espalier.grammars.names import with_names
-from espalier.grammars.verify import verify
 
 TEXTS = st.text(st.sampled_from("ab\ud7ff\ue000\U0010ffff\0\""), max_size=4)
 # By name whether a declared property has it, and, for each rule, whether other keys are free.

@@ -12,9 +12,9 @@ from espalier.grammars.compile import compile_constraint
 from espalier.grammars.constraint import JsonSchema
 from espalier.grammars.errors import ConstraintTooLarge, InvalidConstraint, Unsatisfiable
 from espalier.grammars.limits import Limits, Meter
-from espalier.grammars.multiples import states_of
-from espalier.grammars.number_text import number_text
-from espalier.grammars.numbers import NumberSpec, spelled
+from espalier.grammars.plans.number_text import number_text
+from espalier.grammars.schemas.multiples import states_of
+from espalier.grammars.schemas.numbers import NumberSpec, spelled
 
 from .naive import Naive
 

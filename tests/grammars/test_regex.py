@@ -9,12 +9,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from espalier.grammars.automata.dfa import trim
 from espalier.grammars.compile import compile_constraint
 from espalier.grammars.constraint import Regex
-from espalier.grammars.dfa import trim
 from espalier.grammars.errors import ConstraintTooLarge, InvalidConstraint, Unsatisfiable, UnsupportedKeyword
 from espalier.grammars.limits import Limits, Meter
-from espalier.grammars.regex import compile_regex
+from espalier.grammars.regular.regex import compile_regex
 
 from .naive import Naive
 

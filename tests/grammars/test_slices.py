@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from espalier.grammars import finished, slicing
 from espalier.grammars.compile import compile_constraint
 from espalier.grammars.constraint import Gbnf
+from espalier.grammars.masks import finished, slicing
 from espalier.grammars.vocabulary import Vocabulary
 
 from .derivations import Derivations, gbnf, grammars

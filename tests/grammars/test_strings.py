@@ -10,11 +10,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from espalier.grammars import strings
 from espalier.grammars.compile import compile_constraint
 from espalier.grammars.constraint import JsonSchema
 from espalier.grammars.errors import Unsatisfiable
 from espalier.grammars.ir import Grammar
+from espalier.grammars.schemas import strings
 
 from .drawn import small_vocabulary
 from .engine import allowed, bind

@@ -9,7 +9,7 @@ import pytest
 
 from espalier.grammars.compile import compile_constraint
 from espalier.grammars.constraint import JsonSchema
-from espalier.grammars.masking import NO_LIMIT
+from espalier.grammars.masks.masking import NO_LIMIT
 
 from .drawn import small_vocabulary
 from .engine import allowed, bind

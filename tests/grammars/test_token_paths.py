@@ -9,13 +9,14 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from espalier.grammars import compile as compiling
-from espalier.grammars import counted, token_moves
 from espalier.grammars.compile import compile_constraint
 from espalier.grammars.compiled import CompiledGrammar
 from espalier.grammars.constraint import Regex
+from espalier.grammars.distances import token_moves
 from espalier.grammars.errors import ConstraintError
 from espalier.grammars.ir import Counter
 from espalier.grammars.vocabulary import Vocabulary
+from espalier.grammars.written import counted
 
 from .drawn import small_vocabulary
 from .engine import allowed, bind

@@ -7,8 +7,8 @@ import unicodedata
 
 import pytest
 
-from espalier.grammars import charset
-from espalier.grammars.unicode_tables import property_set, unicode_version
+from espalier.grammars.automata import charset
+from espalier.grammars.automata.unicode_tables import property_set, unicode_version
 
 CODES = [code for low, high in charset.ALL for code in range(low, high + 1)]
 # Characters that a version of Unicode moved to another category; a handful in ten years.

@@ -5,10 +5,10 @@ from __future__ import annotations
 import msgspec
 import pytest
 
+from espalier.grammars.binding.verify import BrokenGrammar, verify
 from espalier.grammars.compile import compile_constraint
 from espalier.grammars.constraint import JsonSchema
 from espalier.grammars.ir import COUNT, KEY, OPEN_KEY, Call, Counter, Grammar, Members, Names, Order, Rule, pack_edges
-from espalier.grammars.verify import BrokenGrammar, verify
 
 A = (0, 97, 97, 1, 0)
 

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from espalier.grammars.trie import build_trie, find_node
+from espalier.grammars.binding.trie import build_trie, find_node
 from espalier.grammars.vocabulary import Vocabulary
 
 

@@ -11,17 +11,7 @@ from typing import Any
 import jsonschema
 import pytest
 
-from espalier.grammars.constraint import (
-    AnyObject,
-    Choices,
-    Constraint,
-    Gbnf,
-    JsonSchema,
-    Lark,
-    Regex,
-    Tag,
-    Tags,
-)
+from espalier.grammars.constraint import AnyObject, Choices, Constraint, Gbnf, JsonSchema, Lark, Regex, Tag, Tags
 from espalier.grammars.errors import BudgetTooSmall
 from espalier.runtime.branch import Answer, GenerateSpec, Text
 from espalier.runtime.config import EngineConfig

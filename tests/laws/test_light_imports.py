@@ -17,7 +17,7 @@ POLICY = [
     "session", "answering", "generation", "router", "link", "process_link", "worker", "runtime", "stops", "detokenizer",
     "channel", "confine", "compile_process", "compile_worker",
 ]
-GRAMMARS = ["constraint", "errors", "schema", "ir", "json_text", "document", "limits"]
+GRAMMARS = ["constraint", "errors", "schema", "ir", "schemas.json_text", "schemas.document", "limits"]
 
 
 def loaded_by(statement: str) -> set[str]:

@@ -1,0 +1,1 @@
+"""Automata over code points and bytes, whatever language they come from."""

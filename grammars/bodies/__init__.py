@@ -1,0 +1,1 @@
+"""Most of a vocabulary at once: what repeats, ready as rows."""

@@ -1,0 +1,1 @@
+"""Configurations, walks and finished masks."""

@@ -1,0 +1,1 @@
+"""Vocabularies that lack bytes: what tokens of several bytes can still write."""

@@ -1,0 +1,1 @@
+"""Regular expressions and choices: text -> tree -> automaton over code points."""

@@ -1,0 +1,1 @@
+"""JSON Schema: a document, and what it means at each of its places."""

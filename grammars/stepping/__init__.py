@@ -1,0 +1,1 @@
+"""One byte of one set of threads: the step that masks, accepting and forced text are made of."""

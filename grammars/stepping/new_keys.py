@@ -1,0 +1,263 @@
+"""The shortest rest of a free key that gives none of the keys written before."""
+
+from __future__ import annotations
+
+from numba import types
+
+from ..binding.arena import find_pair
+from ..binding.context import (
+    CONTEXT_TYPE,
+    classes_of,
+    distance_of,
+    edges_of,
+    go_of,
+    pair_slots_of,
+    pairs_of,
+    rules_of,
+    sets_of,
+    single_of,
+    states_of,
+)
+from ..binding.tables import (
+    BASE,
+    CALLS,
+    CALLS_END,
+    DECODED,
+    FAR,
+    FREE,
+    HOME,
+    KIND,
+    MEETS,
+    MEMBERS,
+    OTHER,
+    RULE,
+    SURPLUS,
+    contains,
+)
+from ..ir import CLOSE_KEY, KEY, NEXT_KEY
+from ..jit import inner, shared
+from .escaped_keys import BACKSLASH, LETTER_U, after_byte, after_digits, pending_bytes, pending_value, with_character
+from .key_text import PENDING, meant, short_letter
+
+_i8 = types.int64
+_FAR = FAR
+_ESCAPED_ONLY = 0x20  # characters below are spelled by escapes only
+_UNICODE, _OPENED = 6, 9  # bytes of an escape by its code; of what just began
+_TRIES = 64  # characters that an escape may become which are looked at
+
+
+@inner(types.boolean(CONTEXT_TYPE, _i8, _i8))
+def begins_used(context, keys, prefix):  # type: ignore[no-untyped-def]
+    """Whether some key of the set begins with, or is, `prefix`. A key's number exceeds those of its prefixes."""
+    pairs, sets = pairs_of(context), sets_of(context)
+    while keys > 0:
+        key = sets[keys, 1]
+        while key > prefix:
+            key = pairs[key, 0]
+        if key == prefix:
+            return True
+        keys = _i8(sets[keys, 0])
+    return False
+
+
+@inner(_i8(CONTEXT_TYPE, _i8, _i8))
+def _after_key(context, state, low):  # type: ignore[no-untyped-def]
+    """Bytes from the end of a key on, without another free key where that is possible; of `Members`, to the end of the
+    value."""
+    states, distance = states_of(context), distance_of(context)
+    base = states[state, BASE]
+    if states[state, KIND] != MEMBERS:
+        alone = distance[base + low + 1]
+        return _i8(alone if alone < _FAR else distance[base + low])
+    if low == FREE or (low == OTHER and distance[base + MEETS] >= _FAR):
+        return _i8(distance[base + HOME])
+    return _i8(distance[base + MEETS] if low == MEETS else _FAR)
+
+
+@inner(_i8(CONTEXT_TYPE, _i8, _i8, _i8, _i8))
+def _new_character(context, state, key, code, keys):  # type: ignore[no-untyped-def]
+    """Whether a character that leads to `state` (-1: nowhere) makes a key that none of the set begins with."""
+    if state < 0:
+        return _i8(0)
+    child = with_character(context, key, code)
+    return _i8(1 if child == 0 or not begins_used(context, keys, child) else 0)
+
+
+@inner(_i8(CONTEXT_TYPE, _i8, _i8, _i8, _i8))
+def _leave_escaped(context, state, key, keys, low):  # type: ignore[no-untyped-def]
+    """As _leave, by a character that is spelled by an escape only."""
+    states, distance, best = states_of(context), distance_of(context), _i8(_FAR)
+    begin = after_byte(context, state, _i8(BACKSLASH))
+    if begin < 0:
+        return best
+    for k in range(_ESCAPED_ONLY + 2):
+        code = _i8(k if k < _ESCAPED_ONLY else 0x22 if k == _ESCAPED_ONLY else BACKSLASH)
+        length, there = _i8(2), _i8(-1)
+        if short_letter(code) > 0:
+            there = after_byte(context, begin, short_letter(code))
+        if there < 0:
+            length, there = _i8(6), after_byte(context, begin, _i8(LETTER_U))
+            there = after_digits(context, there, code, _i8(4)) if there >= 0 else there
+        if _new_character(context, there, key, code, keys) == 1:
+            best = min(best, length + distance[states[there, BASE] + low])
+    return best
+
+
+@inner(_i8(CONTEXT_TYPE, _i8, _i8, _i8, _i8))
+def _leave(context, state, key, keys, low):  # type: ignore[no-untyped-def]
+    """Bytes to the frame's end when the very next byte leaves the tree of used keys: ends the key, or makes it new."""
+    classes, go, states, single = classes_of(context), go_of(context), states_of(context), single_of(context)
+    rules, edges, distance = rules_of(context), edges_of(context), distance_of(context)
+    pairs, pair_slots = pairs_of(context), pair_slots_of(context)
+    best = _i8(_FAR)
+    used, decoded = contains(context, keys, key), rules[states[state, RULE], DECODED] == 1
+    if decoded:
+        best = _leave_escaped(context, state, key, keys, low)
+    for byte in range(256):
+        entry = go[state, classes[byte]]
+        if entry == -1 or single[byte] == 0 or (decoded and byte == BACKSLASH):
+            continue
+        target = entry
+        if entry <= -2:
+            target = edges[-2 - entry, 1]
+            action = edges[-2 - entry, 2]
+            if action in (CLOSE_KEY, NEXT_KEY) and not used:
+                more = rules[states[state, RULE], SURPLUS] if action == NEXT_KEY else 0
+                best = min(best, 1 + more + _after_key(context, target, low))
+            if action in (CLOSE_KEY, NEXT_KEY) or action >= KEY:
+                continue
+        cost = 1 + distance[states[target, BASE] + low]
+        if cost < best:
+            child = find_pair(pairs, pair_slots, key, byte)
+            if child == 0 or not begins_used(context, keys, child):
+                best = _i8(cost)
+    return best
+
+
+@inner(_i8(_i8, _i8))
+def _in_escape(before, byte):  # type: ignore[no-untyped-def]
+    """Bytes that an escape of a key's one spelling still has after this one; _OPENED: one or five."""
+    if before == _OPENED:
+        return _i8(4 if byte == LETTER_U else 0)
+    if before > 0:
+        return before - 1
+    return _i8(_OPENED if byte == BACKSLASH else 0)
+
+
+@shared(_i8(CONTEXT_TYPE, _i8, _i8, _i8, _i8))
+def _along_used(context, state, key, keys, low):  # type: ignore[no-untyped-def]
+    """As new_key, where no escape is open."""
+    states, distance, pairs, sets = states_of(context), distance_of(context), pairs_of(context), sets_of(context)
+    if not begins_used(context, keys, key):
+        return _i8(distance[states[state, BASE] + low])
+    decoded = rules_of(context)[states[state, RULE], DECODED] == 1
+    best = _leave(context, state, key, keys, low)
+    rest = keys
+    while rest > 0:
+        length = 0
+        at = sets[rest, 1]
+        while at > key:
+            length += 1
+            at = pairs[at, 0]
+        here, escape = state, _i8(0)
+        for k in range(1, (length if at == key else 0) + 1):
+            # A byte brings the end nearer by one at most, as distances are closed under single bytes: those in bytes
+            # by how they are found, those in tokens by shortening._close. So once this way cannot win, no longer one
+            # along it can.
+            if k - 1 + distance[states[here, BASE] + low] >= best:
+                break
+            at = sets[rest, 1]
+            for _ in range(length - k):
+                at = pairs[at, 0]
+            if states[here, CALLS] < states[here, CALLS_END]:
+                best = min(best, k - 1 + distance[states[here, BASE] + low])  # a called key body: presumed endless
+                break
+            here = after_byte(context, here, _i8(pairs[at, 1]))
+            if here < 0:
+                break
+            escape = _in_escape(escape, _i8(pairs[at, 1])) if decoded else escape
+            if escape == 0:
+                best = min(best, k + _leave(context, here, _i8(at), keys, low))
+        rest = _i8(sets[rest, 0])
+    if states[state, CALLS] < states[state, CALLS_END]:
+        best = min(best, _i8(distance[states[state, BASE] + low]))
+    return best
+
+
+@shared(_i8(CONTEXT_TYPE, _i8, _i8, _i8, _i8, _i8, _i8, _i8))
+def _digits_left(context, state, key, keys, low, high, value, left):  # type: ignore[no-untyped-def]
+    """As new_key, before `left` digits of a second unit (high: the first; value: of the digits read), or of a unit that
+    is a character (high: 0)."""
+    states, distance, best, tries = states_of(context), distance_of(context), _i8(_FAR), 0
+    code = _i8(0)
+    while state >= 0 and code < 1 << 4 * left and tries < _TRIES:
+        there, unit = after_digits(context, state, code, left), value << 4 * left | code
+        code = ((code >> 4 * (-1 - there)) + 1) << 4 * (-1 - there) if there < 0 else code + 1
+        half = 0xDC00 <= unit < 0xE000
+        if there < 0 or half != (high > 0) or 0xD800 <= unit < 0xDC00:
+            continue
+        character = unit if high == 0 else 0x10000 + ((high & 0x3FF) << 10) + (unit & 0x3FF)
+        tries += 1
+        if _new_character(context, there, key, character, keys) == 1:
+            return min(best, left + _i8(distance[states[there, BASE] + low]))
+        best = min(best, left + _along_used(context, there, with_character(context, key, character), keys, low))
+    return best
+
+
+@inner(_i8(CONTEXT_TYPE, _i8, _i8, _i8, _i8, _i8, _i8))
+def _second_unit(context, state, key, keys, low, high, read):  # type: ignore[no-untyped-def]
+    """As new_key, before the second unit of a pair, of which `read` bytes were read, no digit."""
+    if read == 0:
+        state = after_byte(context, state, _i8(BACKSLASH))
+    state = after_byte(context, state, _i8(LETTER_U))
+    return 2 - read + _digits_left(context, state, key, keys, low, high, _i8(0), _i8(4))
+
+
+@inner(_i8(CONTEXT_TYPE, _i8, _i8, _i8, _i8, _i8, _i8))
+def _first_unit(context, state, key, keys, low, value, left):  # type: ignore[no-untyped-def]
+    """As new_key, before `left` digits of an escape, which may be the first of a pair."""
+    best, tries = _digits_left(context, state, key, keys, low, _i8(0), value, left), 0
+    code = _i8(0)
+    while state >= 0 and code < 1 << 4 * left and tries < _TRIES and best >= _FAR:
+        there, unit = after_digits(context, state, code, left), value << 4 * left | code
+        code = ((code >> 4 * (-1 - there)) + 1) << 4 * (-1 - there) if there < 0 else code + 1
+        if there >= 0 and 0xD800 <= unit < 0xDC00:
+            tries += 1
+            best = min(best, left + _second_unit(context, there, key, keys, low, unit, _i8(0)))
+    return best
+
+
+@inner(_i8(CONTEXT_TYPE, _i8, _i8, _i8, _i8))
+def _escape_left(context, state, key, keys, low):  # type: ignore[no-untyped-def]
+    """As new_key, inside an escape: by the first character that is new, in the order of their codes."""
+    pairs, base, read, best = pairs_of(context), key, pending_bytes(context, key), _i8(_FAR)
+    for _ in range(read):
+        base = _i8(pairs[base, 0])
+    if read >= _UNICODE:
+        high = pending_value(context, key, read - _UNICODE, _i8(4))
+        if read < _UNICODE + 2:
+            return _second_unit(context, state, base, keys, low, high, read - _UNICODE)
+        value = pending_value(context, key, _i8(0), read - _UNICODE - 2)
+        return _digits_left(context, state, base, keys, low, high, value, 2 * _UNICODE - read)
+    if read >= 2:
+        value = pending_value(context, key, _i8(0), read - 2)
+        return _first_unit(context, state, base, keys, low, value, _UNICODE - read)
+    for letter in (0x22, 0x2F, BACKSLASH, 0x62, 0x66, 0x6E, 0x72, 0x74):
+        there = after_byte(context, state, _i8(letter))
+        if _new_character(context, there, base, meant(_i8(letter)), keys) == 1:
+            best = min(best, 1 + _i8(distance_of(context)[states_of(context)[there, BASE] + low]))
+        elif there >= 0:
+            child = with_character(context, base, meant(_i8(letter)))
+            best = min(best, 1 + _along_used(context, there, child, keys, low))
+    there = after_byte(context, state, _i8(LETTER_U))
+    return min(best, 1 + _first_unit(context, there, base, keys, low, _i8(0), _i8(4)))
+
+
+@shared(_i8(CONTEXT_TYPE, _i8, _i8, _i8, _i8))
+def new_key(context, state, key, keys, low):  # type: ignore[no-untyped-def]
+    """Bytes to the frame's end from `state` inside the key `key`, by the shortest way that was found which gives no key
+    of the set `keys`. low: the column of the distances that lead there; of `Members` they lead to the end of the value.
+    """
+    if keys > 0 and pairs_of(context)[key, 1] >= PENDING:
+        return min(_i8(_FAR), _escape_left(context, state, key, keys, low))
+    return _along_used(context, state, key, keys, low)

@@ -1,0 +1,1 @@
+"""Lark, GBNF and tags: text -> productions -> rules."""
