@@ -13,16 +13,15 @@ import torch
 from numpy.typing import NDArray
 
 from ...kernels.linear import Groups, Matrix
-from ...kernels.quantized import GROUP
 from ...kernels.registry import Kernels, kernels
 from ...kernels.rope_scaling import Divided
 from ...kernels.rope_write import rope_table
 from ..config import EngineConfig
 from ..errors import InvalidParameter
 from ..gguf import GGUFFile
-from ..gguf_types import Q4_0, Q4_1, Q8_0
 from ..weights import check_llama_tensors, llama_tensor, permuted_heads, unpermute_rows
 from .config import LlamaConfig, llama_config
+from .few_bits import few_bits
 from .llama import Block, Llama
 
 DTYPES = {"float32": torch.float32, "bfloat16": torch.bfloat16}
@@ -34,7 +33,7 @@ class Source(Protocol):
     def tensor(self, name: str) -> NDArray[np.float32]: ...
 
     def groups(self, name: str) -> Groups | None:
-        """The tensor in 4 or 8 bits when it is stored so, else None."""
+        """The tensor in 4 or 8 bits when it is stored so that these hold it without loss, else None."""
 
 
 class GGUFSource:
@@ -47,25 +46,9 @@ class GGUFSource:
 
     def groups(self, name: str) -> Groups | None:
         info = self._gguf.info(name)
-        if info.type not in (Q4_0, Q4_1, Q8_0):
-            return None
         rows = self._gguf.raw(name).reshape(info.shape[0], -1)
         heads = permuted_heads(self._config, name)
-        blocks = (unpermute_rows(rows, heads) if heads else rows).reshape(info.shape[0], -1, info.type.size)
-        scale = _halves(blocks, 0)
-        if info.type == Q8_0:
-            codes, offset = blocks[:, :, 2:] ^ 128, -128 * scale
-        else:
-            nibbles = blocks[:, :, -GROUP // 2 :]
-            codes = np.concatenate((nibbles & 15, nibbles >> 4), axis=-1)
-            offset = _halves(blocks, 2) if info.type == Q4_1 else -8 * scale
-        codes = codes.reshape(info.shape)
-        return Groups(*(torch.from_numpy(array) for array in (codes, scale, offset)))
-
-
-def _halves(blocks: NDArray[np.uint8], at: int) -> NDArray[np.float32]:
-    """The float16 at byte `at` of every block: [rows, blocks] float32."""
-    return np.ascontiguousarray(blocks[:, :, at : at + 2]).view("<f2")[..., 0].astype(np.float32)
+        return few_bits(info.type, unpermute_rows(rows, heads) if heads else rows)
 
 
 def load_model(path: str | Path, config: EngineConfig) -> Llama:

@@ -63,7 +63,8 @@ def llama_fields(**changes: int | float | str) -> Mapping[str, int | float | str
 
 
 def add_llama(writer: gguf.GGUFWriter, fields: Mapping[str, int | float | str],
-              tensors: Mapping[str, NDArray[np.float32]]) -> None:
+              tensors: Mapping[str, NDArray[np.uint8] | NDArray[np.float32]], kind: str = "") -> None:
+    """kind: of the tensors that are uint8."""
     for name, value in fields.items():
         key = f"llama.{name}"
         if isinstance(value, str):
@@ -73,7 +74,31 @@ def add_llama(writer: gguf.GGUFWriter, fields: Mapping[str, int | float | str],
         else:
             writer.add_uint32(key, value)
     for name, tensor in tensors.items():
-        writer.add_tensor(name, tensor)
+        writer.add_tensor(
+            name, tensor, raw_dtype=gguf.GGMLQuantizationType[kind] if tensor.dtype == np.uint8 else None)
+
+
+# The bytes at which a block's float16 are.
+HALVES = {
+    "Q4_0": (0,), "Q4_1": (0, 2), "Q5_0": (0,), "Q5_1": (0, 2), "Q8_0": (0,), "IQ4_NL": (0,), "Q2_K": (80, 82),
+    "Q3_K": (108,), "Q4_K": (0, 2), "Q5_K": (0, 2), "Q6_K": (208,), "IQ4_XS": (0,),
+}
+
+
+def packed(name: str, shape: tuple[int, int], seed: int = 0) -> NDArray[np.uint8]:
+    """A matrix of random codes and scales of either sign, as large as weights are: uint8 [rows, bytes]."""
+    kind, random = gguf.GGMLQuantizationType[name], np.random.default_rng(seed)
+    elements, size = gguf.GGML_QUANT_SIZES[kind]
+    blocks = random.integers(0, 256, (shape[0] * shape[1] // elements, size), np.uint8)
+    draws = random.choice([-1, 1], len(blocks)) * random.uniform(0.5, 1, len(blocks))
+    _put_halves(name, blocks, draws)
+    _put_halves(name, blocks, draws / (gguf.quants.dequantize(blocks, kind).std() * shape[1] ** 0.5))
+    return blocks.reshape(shape[0], -1)
+
+
+def _put_halves(name: str, blocks: NDArray[np.uint8], values: NDArray[np.float64]) -> None:
+    for at in HALVES[name]:
+        blocks[:, at : at + 2] = values.astype("<f2").view(np.uint8).reshape(-1, 2)
 
 
 def values(shape: tuple[int, ...], seed: int = 0) -> np.ndarray:
