@@ -8,10 +8,11 @@ product(x, packed) -> y
 With few tokens the time of a product is that of reading its weight. The weight is read in its stored bits, once: a tile
 of 16 outputs and 32 inputs becomes bfloat16 in the first cache and goes from there into the unit.
 
-packed: uint8 [n / 16, k / 32, 64 + 64 * bits]. A tile is 16 scales and 16 offsets in float16, then its codes. In the
-order of the unit, [pair of inputs, output, input of the pair], a tile is 16 lines of 32 values; 8 bits are stored in
-that order. 4 bits: [half of the lines, half of the outputs, output, input of the pair], each eight codes in 32 bits,
-one for each line, the first the lowest.
+packed: uint8 [n / 16, k / 32, head + 64 * bits]. A tile is 16 scales and 16 offsets, then its codes. The scales and
+offsets are in float16 (a head of 64 bytes), or in float32 (128) when one of the matrix is no float16. In the order of
+the unit, [pair of inputs, output, input of the pair], a tile is 16 lines of 32 values; 8 bits are stored in that order.
+4 bits: [half of the lines, half of the outputs, output, input of the pair], each eight codes in 32 bits, one for each
+line, the first the lowest.
 """
 
 from __future__ import annotations
@@ -34,21 +35,23 @@ OUTPUTS = 16
 FEW = 2 * amx.ROWS
 # Tiles read ahead. 106M weights in 4 bits, 8 rows: 8.5 ms; without reading ahead 11.0.
 AHEAD = 16
-HEAD = 4 * OUTPUTS
+# Bytes of a tile's scales and offsets in float16 and in float32.
+HALF_HEAD, HEAD = 4 * OUTPUTS, 8 * OUTPUTS
 
 
 def pack(codes: Tensor, scale: Tensor, offset: Tensor) -> Tensor | None:
     """codes: [n, k] uint8, taken as 4 bits when all are below 16. scale, offset: [n, k / 32] float32. None when n or k
-    is no multiple of a tile, when a scale is not a float16, and without the unit: who holds a packed weight may use it.
-    """
+    is no multiple of a tile, and without the unit: who holds a packed weight may use it."""
     if not amx.available():
         return None
     n, k = codes.shape
-    halves = [x.half() for x in (scale, offset)]
-    if n % OUTPUTS or k % GROUP or not all(map(torch.equal, (scale, offset), (x.float() for x in halves))):
+    if n % OUTPUTS or k % GROUP:
         return None
+    halves = [x.half() for x in (scale, offset)]
+    fits = all(map(torch.equal, (scale, offset), (x.float() for x in halves)))
     blocks = (n // OUTPUTS, k // GROUP)
-    heads = [x.view(blocks[0], OUTPUTS, blocks[1]).transpose(1, 2).contiguous().view(torch.uint8) for x in halves]
+    heads = [x.view(blocks[0], OUTPUTS, blocks[1]).transpose(1, 2).contiguous().view(torch.uint8)
+             for x in (halves if fits else (scale, offset))]
     body = _four(codes, *blocks) if int(codes.max()) < 16 else _eight(codes, *blocks)
     return torch.cat((*heads, body), -1)
 
@@ -71,16 +74,17 @@ _LINE, _ROUNDED = (ir.VectorType(amx.BFloat16(), size) for size in (32, 16))
 class _Lines:
     """Writes the code that turns one tile into its 16 lines of bfloat16."""
 
-    def __init__(self, builder: Any, tile: Any, lines: Any) -> None:
-        self._builder, self._tile, self._lines = builder, tile, lines
-        scales, offsets = (builder.fpext(self._load(_HALVES, at), _FLOATS) for at in (0, 2 * OUTPUTS))
+    def __init__(self, builder: Any, head: int, tile: Any, lines: Any) -> None:
+        self._builder, self._head, self._tile, self._lines = builder, head, tile, lines
+        scales, offsets = (self._load(_FLOATS, at) if head == HEAD else builder.fpext(self._load(_HALVES, at), _FLOATS)
+                           for at in (0, head // 2))
         # A line's first 16 values belong to outputs 0 to 7, two each.
         self._scales, self._offsets = ([self._twice(x, first) for first in (0, 8)] for x in (scales, offsets))
 
     def four(self) -> None:
         digits = ir.Constant(_FLOATS, [float(digit) for digit in range(16)])
         for half in range(2):
-            words = [self._load(_WORDS, HEAD + 128 * half + 64 * side) for side in range(2)]
+            words = [self._load(_WORDS, self._head + 128 * half + 64 * side) for side in range(2)]
             for line in range(8):
                 shift = ir.Constant(_WORDS, [4 * line] * 16)
                 # A look-up by the low four bits of each word.
@@ -90,7 +94,7 @@ class _Lines:
 
     def eight(self) -> None:
         for line in range(16):
-            codes = [self._load(_BYTES, HEAD + 32 * line + 16 * side) for side in range(2)]
+            codes = [self._load(_BYTES, self._head + 32 * line + 16 * side) for side in range(2)]
             self._finish(line, [self._builder.uitofp(code, _FLOATS) for code in codes])
 
     def read_ahead(self, size: int) -> None:
@@ -120,11 +124,11 @@ class _Lines:
         return amx.call(self._builder, name, result, *values)
 
 
-def _unpacker(bits: int) -> Callable[..., Any]:
+def _unpacker(bits: int, head: int) -> Callable[..., Any]:
     def typer(context: Any, tile: Any, lines: Any) -> Any:
         def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-            code = _Lines(builder, *arguments)
-            code.read_ahead(HEAD + 64 * bits)
+            code = _Lines(builder, head, *arguments)
+            code.read_ahead(head + 64 * bits)
             code.four() if bits == 4 else code.eight()
             return context.get_dummy_value()
 
@@ -148,7 +152,8 @@ def _round(context: Any, sums: Any, out: Any) -> Any:
 
 
 # In compiled code, (tile, lines): from one address to the other.
-_unpack_four, _unpack_eight = _unpacker(4), _unpacker(8)
+_unpack_four, _unpack_eight = _unpacker(4, HEAD), _unpacker(8, HEAD)
+_unpack_four_half, _unpack_eight_half = _unpacker(4, HALF_HEAD), _unpacker(8, HALF_HEAD)
 _zero_low, _zero_high = amx.zero(0), amx.zero(1)
 _load_low, _load_high, _load_weight = amx.load(2), amx.load(3), amx.load(4)
 _multiply_low, _multiply_high = amx.multiply(0, 2, 4), amx.multiply(1, 3, 4)
@@ -161,7 +166,7 @@ _memory = amx.memory(_LINES + _BUFFERS * amx.ROWS * amx.ROW)
 
 
 @kernel("void(int64, int64, int64, int64, int64, int64, int64)")
-def _product(x: Any, packed: Any, out: Any, rows: Any, blocks: Any, groups: Any, bits: Any) -> None:
+def _product(x: Any, packed: Any, out: Any, rows: Any, blocks: Any, groups: Any, size: Any) -> None:
     memory = _memory()
     low, high = min(rows, amx.ROWS), max(rows - amx.ROWS, 1)
     amx.take(memory, (low, high, low, high, amx.ROWS))
@@ -171,11 +176,15 @@ def _product(x: Any, packed: Any, out: Any, rows: Any, blocks: Any, groups: Any,
         _zero_high()
         for group in range(groups):
             lines = memory + _LINES + (group & (_BUFFERS - 1)) * amx.ROWS * amx.ROW
-            if bits == 4:
+            if size == HALF_HEAD + 64 * 4:
+                _unpack_four_half(packed, lines)
+            elif size == HALF_HEAD + 64 * 8:
+                _unpack_eight_half(packed, lines)
+            elif size == HEAD + 64 * 4:
                 _unpack_four(packed, lines)
             else:
                 _unpack_eight(packed, lines)
-            packed += HEAD + 64 * bits
+            packed += size
             _load_weight(lines, amx.ROW)
             _load_low(x + group * amx.ROW, stride)
             _multiply_low()
@@ -196,5 +205,5 @@ def product(x: Tensor, packed: Tensor) -> Tensor:
     out = x.new_empty(rows, blocks * OUTPUTS)
     if rows:
         source = address(x, rows, groups * GROUP)
-        _product(source, packed.data_ptr(), out.data_ptr(), rows, blocks, groups, (size - HEAD) // 64)
+        _product(source, packed.data_ptr(), out.data_ptr(), rows, blocks, groups, size)
     return out

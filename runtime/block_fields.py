@@ -39,11 +39,6 @@ def joined(low: Bytes, high: Bytes, bits: int) -> Bytes:
     return low
 
 
-def fifth_bits(blocks: Bytes, at: int) -> Bytes:
-    """Of 32 elements, bit i of the four bytes at `at` belonging to element i."""
-    return np.unpackbits(blocks[:, at : at + 4], axis=1, bitorder="little")
-
-
 def six_bit_scales(blocks: Bytes, at: int) -> tuple[Bytes, Bytes]:
     """The eight scales and eight minima in the 12 bytes at `at` (Q4_K, Q5_K). The first four of each lie in the low six
     bits of four bytes; of the others the low four bits lie in the last four bytes, the high two above the first."""
@@ -58,3 +53,18 @@ def iq4_codes(packed: Bytes) -> Bytes:
     codes = digits(packed, 4, 16)
     # Bytes through a table of bytes: an array as an index would take eight bytes for each.
     return np.frombuffer(bytearray(codes).translate(_IQ4_CODES), np.uint8).reshape(codes.shape)
+
+
+def iq4_xs_scales(blocks: Bytes) -> Bytes:
+    """The eight scales of a block of IQ4_XS, six bits each."""
+    return joined(digits(blocks[:, 4:8], 4, 1), digits(blocks[:, 2:4], 2, 1), 4)
+
+
+def q5_codes(blocks: Bytes, at: int) -> Bytes:
+    """The 32 codes of Q5_0 and Q5_1: from `at` on their fifth bits, bit i that of element i, then nibbles."""
+    fifth = np.unpackbits(blocks[:, at : at + 4], axis=1, bitorder="little")
+    return joined(digits(blocks[:, at + 4 :], 4, 16), fifth, 4)
+
+
+def q5_k_codes(blocks: Bytes) -> Bytes:
+    return joined(digits(blocks[:, 48:], 4, 32), digits(blocks[:, 16:48], 1, 32), 4)

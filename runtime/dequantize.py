@@ -12,7 +12,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from .block_fields import IQ4_ZERO, Bytes, Floats, digits, fifth_bits, half, iq4_codes, joined
+from .block_fields import IQ4_ZERO, Bytes, Floats, half, iq4_codes, q5_codes
 from .gguf_types import (
     BF16,
     F16,
@@ -75,14 +75,14 @@ def _q4_1(blocks: Bytes, out: Floats) -> None:
 
 def _q5_0(blocks: Bytes, out: Floats) -> None:
     """w = d (q - 16)"""
-    out[...] = joined(digits(blocks[:, 6:], 4, 16), fifth_bits(blocks, 2), 4)
+    out[...] = q5_codes(blocks, 2)
     out -= np.float32(16)
     out *= half(blocks, 0)
 
 
 def _q5_1(blocks: Bytes, out: Floats) -> None:
     """w = d q + m"""
-    out[...] = joined(digits(blocks[:, 8:], 4, 16), fifth_bits(blocks, 4), 4)
+    out[...] = q5_codes(blocks, 4)
     out *= half(blocks, 0)
     out += half(blocks, 2)
 
@@ -101,7 +101,7 @@ def _iq4_nl(blocks: Bytes, out: Floats) -> None:
 
 
 def _nibbles(packed: Bytes, out: Floats) -> None:
-    """As `digits` puts them; straight to floats, in 0.7 of the time."""
+    """As `digits` orders them, but straight to floats, which takes a third less time."""
     out[:, :16] = packed & np.uint8(15)
     out[:, 16:] = packed >> np.uint8(4)
 

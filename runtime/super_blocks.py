@@ -10,7 +10,18 @@ from __future__ import annotations
 
 import numpy as np
 
-from .block_fields import IQ4_ZERO, Bytes, Floats, digits, half, iq4_codes, joined, six_bit_scales
+from .block_fields import (
+    IQ4_ZERO,
+    Bytes,
+    Floats,
+    digits,
+    half,
+    iq4_codes,
+    iq4_xs_scales,
+    joined,
+    q5_k_codes,
+    six_bit_scales,
+)
 
 
 def q2_k(blocks: Bytes, out: Floats) -> None:
@@ -37,7 +48,7 @@ def q4_k(blocks: Bytes, out: Floats) -> None:
 
 def q5_k(blocks: Bytes, out: Floats) -> None:
     """w = d s q - e m, groups of 32"""
-    out[...] = joined(digits(blocks[:, 48:], 4, 32), digits(blocks[:, 16:48], 1, 32), 4)
+    out[...] = q5_k_codes(blocks)
     _scale_and_subtract(blocks, out)
 
 
@@ -52,8 +63,7 @@ def iq4_xs(blocks: Bytes, out: Floats) -> None:
     """w = d (s - 32) v, groups of 32"""
     out[...] = iq4_codes(blocks[:, 8:])
     out -= np.float32(IQ4_ZERO)
-    scales = joined(digits(blocks[:, 4:8], 4, 1), digits(blocks[:, 2:4], 2, 1), 4)
-    _scale(out, half(blocks, 0) * (scales - np.float32(32)))
+    _scale(out, half(blocks, 0) * (iq4_xs_scales(blocks) - np.float32(32)))
 
 
 def _scale_and_subtract(blocks: Bytes, out: Floats) -> None:

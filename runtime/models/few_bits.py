@@ -1,7 +1,6 @@
 """Tensors that a file stores in few bits, as the groups of 32 that the CPU's products over few bits take.
 
-Not here: Q2_K, Q3_K and Q6_K, whose groups are of 16; Q5_K and IQ4_XS, whose codes take 8 bits, while their scales (a
-float16 times an integer) are no float16, which the one product over 8 bits wants.
+Not here: Q2_K, Q3_K and Q6_K, whose groups are of 16.
 """
 
 from __future__ import annotations
@@ -12,8 +11,19 @@ import numpy as np
 import torch
 
 from ...kernels.linear import Groups
-from ..block_fields import IQ4_ZERO, Bytes, Floats, digits, fifth_bits, half, iq4_codes, joined, six_bit_scales
-from ..gguf_types import IQ4_NL, Q4_0, Q4_1, Q4_K, Q5_0, Q5_1, Q8_0, BlockType
+from ..block_fields import (
+    IQ4_ZERO,
+    Bytes,
+    Floats,
+    digits,
+    half,
+    iq4_codes,
+    iq4_xs_scales,
+    q5_codes,
+    q5_k_codes,
+    six_bit_scales,
+)
+from ..gguf_types import IQ4_NL, IQ4_XS, Q4_0, Q4_1, Q4_K, Q5_0, Q5_1, Q5_K, Q8_0, BlockType
 
 Parts = tuple[Bytes, Floats, Floats]
 
@@ -35,11 +45,11 @@ def _q4_1(blocks: Bytes) -> Parts:
 
 
 def _q5_0(blocks: Bytes) -> Parts:
-    return _centred(joined(digits(blocks[:, 6:], 4, 16), fifth_bits(blocks, 2), 4), blocks, 16)
+    return _centred(q5_codes(blocks, 2), blocks, 16)
 
 
 def _q5_1(blocks: Bytes) -> Parts:
-    return joined(digits(blocks[:, 8:], 4, 16), fifth_bits(blocks, 4), 4), half(blocks, 0), half(blocks, 2)
+    return q5_codes(blocks, 4), half(blocks, 0), half(blocks, 2)
 
 
 def _q8_0(blocks: Bytes) -> Parts:
@@ -51,8 +61,21 @@ def _iq4_nl(blocks: Bytes) -> Parts:
 
 
 def _q4_k(blocks: Bytes) -> Parts:
+    return digits(blocks[:, 16:], 4, 32), *_scales_and_minima(blocks)
+
+
+def _q5_k(blocks: Bytes) -> Parts:
+    return q5_k_codes(blocks), *_scales_and_minima(blocks)
+
+
+def _iq4_xs(blocks: Bytes) -> Parts:
+    scale = half(blocks, 0) * (iq4_xs_scales(blocks) - np.float32(32))
+    return iq4_codes(blocks[:, 8:]), scale, -np.float32(IQ4_ZERO) * scale
+
+
+def _scales_and_minima(blocks: Bytes) -> tuple[Floats, Floats]:
     scales, minima = six_bit_scales(blocks, 4)
-    return digits(blocks[:, 16:], 4, 32), half(blocks, 0) * scales, -half(blocks, 2) * minima
+    return half(blocks, 0) * scales, -half(blocks, 2) * minima
 
 
 def _centred(codes: Bytes, blocks: Bytes, zero: int) -> Parts:
@@ -63,5 +86,5 @@ def _centred(codes: Bytes, blocks: Bytes, zero: int) -> Parts:
 
 _PARTS: dict[int, Callable[[Bytes], Parts]] = {
     Q4_0.id: _q4_0, Q4_1.id: _q4_1, Q5_0.id: _q5_0, Q5_1.id: _q5_1, Q8_0.id: _q8_0, IQ4_NL.id: _iq4_nl,
-    Q4_K.id: _q4_k,
+    Q4_K.id: _q4_k, Q5_K.id: _q5_k, IQ4_XS.id: _iq4_xs,
 }

@@ -75,11 +75,14 @@ def close(ours: torch.Tensor, reference: torch.Tensor) -> None:
     torch.testing.assert_close(ours, reference, rtol=tolerance, atol=tolerance)
 
 
-def few_bits(n: int, k: int, bits: int) -> tuple[torch.Tensor, Groups]:
-    """A random weight of [n, k] in float32, and the same as codes."""
+def few_bits(n: int, k: int, bits: int, times: int = 1) -> tuple[torch.Tensor, Groups]:
+    """A random weight of [n, k] in float32, and the same as codes. Scales are a float16 times an integer up to `times`,
+    at most 31: a product with a code is then exact."""
     torch.manual_seed(n + k + bits)
     codes = torch.randint(0, 2**bits, (n, k), dtype=torch.uint8)
     scale = (torch.rand(n, k // GROUP) * 0.32 / 2**bits).half().float()
     offset = (torch.randn(n, k // GROUP) * 0.02).half().float()
+    if times > 1:
+        scale *= torch.randint(1, times + 1, scale.shape)
     wide_scale, wide_offset = (x.repeat_interleave(GROUP, 1) for x in (scale, offset))
     return wide_scale * codes + wide_offset, Groups(codes, scale, offset)

@@ -11,11 +11,13 @@ pytestmark = pytest.mark.skipif(not amx.available(), reason="needs a CPU with AM
 
 
 @pytest.mark.parametrize("bits", [4, 8])
+@pytest.mark.parametrize("times", [1, 31])
 @pytest.mark.parametrize("rows", [1, 7, 16, 17, 31, 32])
-def test_every_value_is_the_weights_in_bfloat16(bits: int, rows: int) -> None:
-    weight, groups = few_bits(80, 160, bits)
+def test_every_value_is_the_weights_in_bfloat16(bits: int, times: int, rows: int) -> None:
+    weight, groups = few_bits(80, 160, bits, times)
     packed = quantized.pack(groups.codes, groups.scale, groups.offset)
     assert packed is not None
+    assert packed.shape[-1] == 64 * bits + (quantized.HALF_HEAD if times == 1 else quantized.HEAD)
     identity = torch.eye(160).bfloat16()
     for begin in range(0, 160, rows):
         x = identity[begin : begin + rows]
@@ -23,8 +25,9 @@ def test_every_value_is_the_weights_in_bfloat16(bits: int, rows: int) -> None:
 
 
 @pytest.mark.parametrize("bits", [4, 8])
-def test_the_bits_of_a_row_do_not_depend_on_the_others(bits: int) -> None:
-    _, groups = few_bits(32, 96, bits)
+@pytest.mark.parametrize("times", [1, 31])
+def test_the_bits_of_a_row_do_not_depend_on_the_others(bits: int, times: int) -> None:
+    _, groups = few_bits(32, 96, bits, times)
     packed = quantized.pack(groups.codes, groups.scale, groups.offset)
     assert packed is not None
     x = torch.randn(32, 96).bfloat16()
@@ -53,7 +56,16 @@ def test_no_rows_give_no_rows() -> None:
     assert quantized.product(torch.empty(0, 32).bfloat16(), packed).shape == (0, 16)
 
 
-@pytest.mark.parametrize(("n", "k", "scale"), [(15, 32, 1.0), (16, 48, 1.0), (16, 32, 1e-9), (16, 32, 1e6)])
-def test_what_does_not_fit_tiles_or_float16_is_not_packed(n: int, k: int, scale: float) -> None:
-    codes, scales = torch.zeros(n, k, dtype=torch.uint8), torch.full((n, k // 32), scale)
+@pytest.mark.parametrize(("n", "k"), [(15, 32), (16, 48)])
+def test_what_does_not_fit_tiles_is_not_packed(n: int, k: int) -> None:
+    codes, scales = torch.zeros(n, k, dtype=torch.uint8), torch.ones(n, k // 32)
     assert quantized.pack(codes, scales, scales) is None
+
+
+@pytest.mark.parametrize("scale", [1.0, 1e-9, 1e6, 1 + 2**-20])
+def test_scales_of_any_size_are_kept(scale: float) -> None:
+    codes, scales = torch.ones(16, 32, dtype=torch.uint8), torch.full((16, 1), scale)
+    packed = quantized.pack(codes, scales, torch.zeros(16, 1))
+    assert packed is not None
+    expected = scales.bfloat16().T
+    assert torch.equal(quantized.product(torch.eye(32)[:1].bfloat16(), packed), expected)

@@ -32,8 +32,7 @@ from .tiny_llama import SHAPE as TINY
 from .tiny_llama import Driver, tiny_config
 
 TYPES = {kind.name: kind for kind in SUPPORTED.values()}
-GROUPED = {"Q4_0": 4, "Q4_1": 4, "Q4_K": 4, "Q5_0": 8, "Q5_1": 8, "Q8_0": 8, "IQ4_NL": 8}
-TILED = GROUPED.keys() - {"Q4_K"}  # the scales of the others are float16, as the matrix unit's tiles hold them
+GROUPED = {"Q4_0": 4, "Q4_1": 4, "Q4_K": 4, "Q5_0": 8, "Q5_1": 8, "Q8_0": 8, "IQ4_NL": 8, "Q5_K": 8, "IQ4_XS": 8}
 
 SHAPE = replace(TINY, layers=1, width=256, heads=4, kv_heads=2, head_dim=64, ffn=256, vocab=48, context=64)
 FIELDS = llama_fields(**{
@@ -107,17 +106,22 @@ def _logits(model: Llama, config: EngineConfig, cuts: range = range(0)) -> torch
     return Driver(TorchExecutor(model, config), config.page).whole(TOKENS, cuts)
 
 
+@pytest.mark.parametrize("matrix_unit", [True, False])
 @pytest.mark.parametrize("name", HALVES)
-def test_a_llama_of_quantised_tensors_is_that_of_their_floats(tmp_path: Path, name: str) -> None:
+def test_a_llama_of_quantised_tensors_is_that_of_their_floats(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str, matrix_unit: bool
+) -> None:
     """In float32 to the bit; in bfloat16, in chunks small enough for the weights in few bits, closely."""
+    if not matrix_unit:
+        monkeypatch.setattr(amx, "available", lambda: False)
     stored, floats = _files(tmp_path, name)
     exact = tiny_config(pages=16)
     expected = _logits(load_model(floats, exact), exact)
     assert torch.equal(_logits(load_model(stored, exact), exact), expected)
     fast = tiny_config(pages=16, dtype="bfloat16", exact=False)
     model = load_model(stored, fast)
-    few = {"tiles": name in TILED and amx.available(),
-           "codes": GROUPED.get(name) == 4 and not (name in TILED and amx.available())}
+    few = {"tiles": name in GROUPED and amx.available(),
+           "codes": GROUPED.get(name) == 4 and not amx.available()}
     for matrix in (model.blocks[0].qkv, model.blocks[0].down, model.head):
         assert {part: getattr(matrix, part) is not None for part in few} == few
     got = _logits(model, fast, range(4, len(TOKENS), 4)).float().log_softmax(-1)
