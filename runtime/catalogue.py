@@ -59,10 +59,10 @@ CATALOGUE: Mapping[str, CatalogueEntry] = MappingProxyType({entry.name: entry fo
 
 
 def resolve(name_or_path: str, cache: Path | None = None, progress: Progress | None = None) -> Path:
-    """The file of a model: of the catalogue (fetched once, its hash checked each time) or a local .gguf.
+    """The file of a model: of the catalogue (fetched once, its hash checked each time), a local .gguf or a folder.
 
     cache: the folder to keep it in (default: `espalier` in the user's cache folder). progress: told what happens.
-    Raises UnknownModel, FetchFailed, or WeightsError for a local file that is no GGUF."""
+    Raises UnknownModel, FetchFailed, or WeightsError for a local file or folder that is no model."""
     entry = CATALOGUE.get(name_or_path)
     if entry is None:
         return _local(name_or_path)
@@ -105,8 +105,11 @@ def _local(name_or_path: str) -> Path:
     if not name_or_path or not os.path.exists(os.path.expanduser(name_or_path)):
         raise _unknown(name_or_path)
     path = Path(name_or_path).expanduser()
+    if (path / "config.json").is_file():
+        return path
     if not path.is_file():
-        raise WeightsError("a model is one .gguf file, and this is none", where=str(path))
+        raise WeightsError("a model is one .gguf file or a folder with a config.json, and this is none",
+                           where=str(path))
     try:
         with path.open("rb") as file:
             magic = file.read(4)
@@ -121,7 +124,8 @@ def _unknown(name: str) -> UnknownModel:
     close = difflib.get_close_matches(name, CATALOGUE, n=1)
     hint = f"Did you mean {close[0]}? " if close else ""
     return UnknownModel(f"there is no model or file {name[:200]!r}", where="model",
-                        fix=f"{hint}Known names: {', '.join(CATALOGUE)}; or give the path of a .gguf file.")
+                        fix=f"{hint}Known names: {', '.join(CATALOGUE)}; or give the path of a .gguf file "
+                            "or of a model's folder.")
 
 
 def _is_whole(path: Path, entry: CatalogueEntry) -> bool:

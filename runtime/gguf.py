@@ -9,8 +9,6 @@ the bytes of the metadata, whatever the file says, and any fault is a `WeightsEr
 from __future__ import annotations
 
 import mmap
-import os
-import stat
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -23,6 +21,8 @@ from .dequantize import dequantize
 from .errors import WeightsError
 from .gguf_cursor import Cursor, Value
 from .gguf_types import NAMES, SUPPORTED, BlockType
+from .keys import Keys
+from .regular_file import opened
 
 PARSE_MULTIPLE = 16  # measured worst cases: 10 (tensor descriptions), 8.5 (strings of one wide character each)
 MAX_DIMS = 4
@@ -45,10 +45,12 @@ class TensorInfo:
     nbytes: int
 
 
-class GGUFFile:
+class GGUFFile(Keys):
     """metadata: key -> value; numeric arrays are NumPy arrays, string arrays tuples. tensors: name -> TensorInfo.
 
     The file is mapped, not read; it must not be truncated while in use."""
+
+    metadata: Mapping[str, Value]
 
     def __init__(self, data: bytes | mmap.mmap, name: str = "") -> None:
         """Raises WeightsError. name: how messages call the file."""
@@ -56,7 +58,7 @@ class GGUFFile:
         self._data = data
         cursor = Cursor(data)
         self.version, tensors, keys = _header(cursor)
-        self.metadata: Mapping[str, Value] = MappingProxyType(_metadata(cursor, keys))
+        self.metadata = MappingProxyType(_metadata(cursor, keys))
         _refuse_splits(self.metadata)
         alignment = _alignment(self.metadata)
         self.tensors: Mapping[str, TensorInfo] = MappingProxyType(_tensors(cursor, tensors, alignment))
@@ -65,14 +67,10 @@ class GGUFFile:
     @classmethod
     def open(cls, path: str | Path) -> GGUFFile:
         """Raises WeightsError, also when the file cannot be read."""
-        try:
-            with open(path, "rb", opener=_open_without_waiting) as file:
-                size = _regular_size(file.fileno(), str(path))
-                if size < len(_MAGIC):
-                    raise WeightsError("not a GGUF file: it is shorter than its magic", where=str(path))
-                data = mmap.mmap(file.fileno(), size, access=mmap.ACCESS_READ)
-        except OSError as error:
-            raise WeightsError(f"the file cannot be read: {error.strerror}", where=str(path)) from error
+        with opened(path) as (file, size):
+            if size < len(_MAGIC):
+                raise WeightsError("not a GGUF file: it is shorter than its magic", where=str(path))
+            data = mmap.mmap(file.fileno(), size, access=mmap.ACCESS_READ)
         return cls(data, str(path))
 
     def raw(self, name: str) -> NDArray[np.uint8]:
@@ -96,38 +94,6 @@ class GGUFFile:
             raise WeightsError("the file has no such tensor", where=f"tensor {name}")
         return info
 
-    def value(self, key: str) -> Value:
-        """Raises WeightsError when the key is missing."""
-        if key not in self.metadata:
-            raise WeightsError("the metadata lacks a key", where=key)
-        return self.metadata[key]
-
-    def text(self, key: str) -> str:
-        value = self.value(key)
-        if not isinstance(value, str):
-            raise WeightsError("a string is expected", where=key)
-        return value
-
-    def integer(self, key: str, low: int = 0, high: int = 2**31 - 1) -> int:
-        value = self.value(key)
-        if isinstance(value, bool) or not isinstance(value, int):
-            raise WeightsError("an integer is expected", where=key)
-        if not low <= value <= high:
-            raise WeightsError(f"{value} is outside of {low}..{high}", where=key)
-        return value
-
-    def number(self, key: str) -> float:
-        value = self.value(key)
-        if isinstance(value, bool) or not isinstance(value, int | float):
-            raise WeightsError("a number is expected", where=key)
-        return float(value)
-
-    def flag(self, key: str) -> bool:
-        value = self.value(key)
-        if not isinstance(value, bool):
-            raise WeightsError("a boolean is expected", where=key)
-        return value
-
     def texts(self, key: str) -> tuple[str, ...]:
         value = self.value(key)
         if not isinstance(value, tuple):
@@ -139,18 +105,6 @@ class GGUFFile:
         if not isinstance(value, np.ndarray) or value.dtype.kind not in "iu":
             raise WeightsError("an array of integers is expected", where=key)
         return [int(item) for item in value]
-
-
-def _open_without_waiting(path: str, flags: int) -> int:
-    """A pipe without a writer must be refused, not waited for."""
-    return os.open(path, flags | os.O_NONBLOCK | os.O_CLOEXEC)
-
-
-def _regular_size(descriptor: int, path: str) -> int:
-    found = os.fstat(descriptor)
-    if not stat.S_ISREG(found.st_mode):
-        raise WeightsError("not a regular file", where=path)
-    return found.st_size
 
 
 def _header(cursor: Cursor) -> tuple[int, int, int]:

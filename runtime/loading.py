@@ -29,9 +29,8 @@ Progress = Callable[[str], None]
 def load_runtime(model: str, config: EngineConfig, *, process: bool, progress: Progress) -> Runtime:
     from .catalogue import resolve
     from .compile_process import CompileProcess
-    from .gguf import GGUFFile
     from .link import EngineLink, ThreadLink
-    from .models.config import llama_config
+    from .models.files import open_model
     from .process_link import Boot, ProcessLink
     from .runtime import Runtime, name_of
     from .template import ChatTemplate
@@ -39,11 +38,11 @@ def load_runtime(model: str, config: EngineConfig, *, process: bool, progress: P
 
     path = resolve(model, progress=progress)
     progress(f"reading {path.name}")
-    gguf = GGUFFile.open(path)
-    tokenizer = Tokenizer.from_gguf(gguf)
-    context = min(config.context or llama_config(gguf).context, llama_config(gguf).context)
+    files = open_model(path)
+    tokenizer = Tokenizer(files.vocabulary())
+    context = min(config.context or files.config.context, files.config.context)
     with ExitStack() as undo:
-        template = ChatTemplate.from_gguf(gguf, tokenizer)
+        template = ChatTemplate(files.template(), tokenizer)
         undo.callback(template.close)
         progress("starting the engine")
         link: EngineLink
@@ -63,14 +62,14 @@ def load_runtime(model: str, config: EngineConfig, *, process: bool, progress: P
 
 
 def load_engine(path: Path, config: EngineConfig, tokenizer: Words | None = None) -> Engine:
-    """The engine of a .gguf file, with torch behind it. Raises ModelError."""
+    """The engine of a .gguf file or of a folder, with torch behind it. Raises ModelError."""
     from .engine import Engine
-    from .gguf import GGUFFile
+    from .models.files import open_model
     from .models.load import load_model
     from .sizing import sized
     from .tokenizer import Tokenizer
 
-    words: Words = tokenizer or Tokenizer.from_gguf(GGUFFile.open(path))
+    words: Words = tokenizer or Tokenizer(open_model(path).vocabulary())
     model = load_model(path, config)
     config = sized(config, model)
     executor = executor_of(model, config)

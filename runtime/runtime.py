@@ -40,9 +40,9 @@ class Runtime:
     @classmethod
     def load(cls, model: str, config: EngineConfig | None = None, *, process: bool = False,
              progress: Callable[[str], None] | None = None) -> Runtime:
-        """model: a name of the catalogue (fetched once) or the path of a .gguf file. process: the engine runs in a
-        process of its own, and constraints are compiled in others. progress: told in words what is being done.
-        Raises ModelError."""
+        """model: a name of the catalogue (fetched once), or the path of a .gguf file or of a folder in the form of
+        Hugging Face. process: the engine runs in a process of its own, and constraints are compiled in others.
+        progress: told in words what is being done. Raises ModelError."""
         from .loading import load_runtime
 
         return load_runtime(model, config or EngineConfig(), process=process, progress=progress or (lambda words: None))
@@ -81,10 +81,11 @@ class Runtime:
         return answer
 
     async def load_weights(self, path: str | Path, *, end: bool = False) -> int:
-        """Compute with the weights of another .gguf file of this model: of the same shape, tokenizer and chat template.
-        The file is read while the engine goes on. Then requests that have begun are finished with the old weights, or
-        end with WeightsReplaced (end); nothing that was cached of the old ones stays; what waits is computed with the
-        new ones. Branches keep their tokens. Returns how many weights there were so far, the first included.
+        """Compute with the weights of another file or folder of this model: of the same shape, tokenizer and chat
+        template. The file is read while the engine goes on. Then requests that have begun are finished with the old
+        weights, or end with WeightsReplaced (end); nothing that was cached of the old ones stays; what waits is
+        computed with the new ones. Branches keep their tokens. Returns how many weights there were so far, the first
+        included.
 
         Raises WeightsError (the old weights stay), Overloaded while others are being loaded. Who stops waiting for it
         does not stop it."""
@@ -126,5 +127,8 @@ def _absolute(path: str | Path) -> str:
 
 
 def name_of(model: str) -> str:
-    """What a model is served as: its catalogue name, or the file's name without its ending."""
-    return Path(model).stem if model.endswith(".gguf") else model
+    """What a model is served as: its catalogue name, the file's name without its ending, or the folder's."""
+    path = Path(model).expanduser()
+    if model.endswith(".gguf"):
+        return path.stem
+    return path.resolve().name if path.is_dir() else model

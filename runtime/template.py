@@ -11,7 +11,6 @@ from dataclasses import replace
 from .call_format import OWN, CallFormat
 from .conversation import Call, Message, Tool
 from .errors import InvalidParameter, TemplateError, TemplateLimit
-from .gguf import GGUFFile
 from .placeholders import Placeholders, SpecialStrings
 from .template_calls import RenderCalls, learn_calls
 from .template_process import TemplateProcess
@@ -62,10 +61,6 @@ class ChatTemplate:
             self.thinking = self._learn_thinking(probe)
         except TemplateError as error:
             self._broken = error
-
-    @classmethod
-    def from_gguf(cls, gguf: GGUFFile, tokenizer: Tokenizer) -> ChatTemplate:
-        return cls(gguf.text(_KEY) if _KEY in gguf.metadata else "", tokenizer)
 
     @property
     def stable(self) -> bool:

@@ -1,4 +1,4 @@
-"""Text to token ids and back, rebuilt from a GGUF file's own vocabulary and merges (byte-level BPE).
+"""Text to token ids and back, by the vocabulary and merges of the model's own files (BPE).
 
 Special tokens are kept out of the encoder's vocabulary: text that spells one is encoded as the ordinary text it is.
 Only `encode_template` and `parts`, made for template text, turn such strings into their ids.
@@ -9,13 +9,9 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Sequence
 
-import tokenizers
-from tokenizers.models import BPE
-
 from ..grammars.errors import MissingByte
-from .errors import InvalidParameter, TokenizerError
+from .errors import InvalidParameter
 from .gguf import GGUFFile
-from .pretokenizers import PRE_TOKENIZERS
 from .vocabulary import Vocabulary, read_vocabulary
 
 Part = str | int
@@ -30,9 +26,7 @@ class Tokenizer:
     a fresh prompt begins with it (`prefix` is then that id; `encode` never adds it)."""
 
     def __init__(self, vocabulary: Vocabulary) -> None:
-        """Raises TokenizerError."""
-        kind = PRE_TOKENIZERS[vocabulary.pre]
-        self.vocab_size = len(vocabulary.texts)
+        self.vocab_size = len(vocabulary.token_bytes)
         self.token_bytes = list(vocabulary.token_bytes)
         self.specials = dict(vocabulary.specials)
         self._special_texts = {token: text for text, token in vocabulary.specials.items()}
@@ -40,11 +34,9 @@ class Tokenizer:
         self.stop_ids = frozenset(vocabulary.stop_ids)
         self.bos_id = vocabulary.bos_id
         self.eos_id = vocabulary.eos_id
-        self.add_bos = vocabulary.bos_id is not None and (
-            kind.add_bos if vocabulary.add_bos is None else vocabulary.add_bos
-        )
+        self.add_bos = vocabulary.bos_id is not None and vocabulary.add_bos
         self.prefix = (vocabulary.bos_id,) if self.add_bos and vocabulary.bos_id is not None else ()
-        self._encoder = _encoder(vocabulary)
+        self._encoder = vocabulary.encoder
         self._known_bytes = bytes(token[0] for token in self.token_bytes if len(token) == 1)
         self._user_defined = dict(vocabulary.user_defined)
         self._user_pattern = _pattern(self._user_defined)
@@ -121,17 +113,6 @@ class Tokenizer:
                 f"the model's vocabulary has no token for byte 0x{missing[0]:02X}",
                 where=f"byte {raw.index(missing[0])} of the text", fix="Remove that character or use another model.",
             )
-
-
-def _encoder(vocabulary: Vocabulary) -> tokenizers.Tokenizer:
-    kind = PRE_TOKENIZERS[vocabulary.pre]
-    try:
-        model = BPE(dict(vocabulary.ordinary), list(vocabulary.merges), ignore_merges=kind.whole_words)
-    except Exception as error:  # the library raises bare Exception
-        raise TokenizerError(f"the merges do not fit the vocabulary: {error}", where="tokenizer.ggml.merges") from error
-    encoder = tokenizers.Tokenizer(model)
-    encoder.pre_tokenizer = kind.build()
-    return encoder
 
 
 def _pattern(strings: Iterable[str]) -> re.Pattern[str] | None:

@@ -1,10 +1,12 @@
-"""The vocabulary of a tokenizer.json, for checking constraints against tokenizers whose model is not here."""
+"""What the ids of a tokenizer.json spell; alone it serves to check constraints against tokenizers of models that are
+not here."""
 
 from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -12,11 +14,11 @@ from typing import Any
 import tokenizers
 
 from .errors import TokenizerError
+from .tokenizer_steps import SPACE_MARK
 from .vocabulary import byte_level_bytes, is_delimiter
 
 _BYTE_FALLBACK = re.compile(r"<0x([0-9A-Fa-f]{2})>")
 _LARGEST = 1 << 22  # ids: what the largest vocabularies have, ten times over
-_WORD_START = "\u2581"
 _END_WORDS = ("<|im_end|>", "<|eot_id|>", "<|endoftext|>", "<|end_of_text|>", "<end_of_turn>", "</s>", "<eos>")
 
 
@@ -31,22 +33,51 @@ class FileVocabulary:
     encode: Callable[[str], list[int]]
 
 
+@dataclass(frozen=True, slots=True)
+class Spelling:
+    """tokens[id]: the bytes an id stands for, b"" for special and unused ids. ids: of the added tokens, by content.
+    byte_level: by GPT-2's alphabet; else bytes are spelled <0xNN>."""
+
+    tokens: tuple[bytes, ...]
+    special: frozenset[int]
+    ids: dict[str, int]
+    byte_level: bool
+
+
 def read_tokenizer_file(path: Path) -> FileVocabulary:
     """Byte-level and byte-fallback tokenizers. Raises TokenizerError, which names the file."""
-    try:
+    with library_faults("not a tokenizer.json", str(path)):
         library = tokenizers.Tokenizer.from_file(str(path))
         added = json.loads(path.read_text(encoding="utf-8")).get("added_tokens", [])
-    except Exception as error:  # the library raises bare Exception
-        raise TokenizerError(f"not a tokenizer.json: {error}", where=str(path)) from error
-    return _vocabulary(library, added, str(path))
+    spelled = spelling(library, added, str(path))
+    stop = frozenset(i for word in _END_WORDS if (i := library.token_to_id(word)) in spelled.special and i is not None)
+    if not stop:
+        raise TokenizerError("no end token is known by name", where=str(path), fix=f"Known: {', '.join(_END_WORDS)}.")
+    return FileVocabulary(spelled.tokens, spelled.special, stop,
+                          lambda text: library.encode(text, add_special_tokens=False).ids)
 
 
-def _vocabulary(library: tokenizers.Tokenizer, added: list[dict[str, Any]], where: str) -> FileVocabulary:
+@contextmanager
+def library_faults(fault: str, where: str) -> Iterator[None]:
+    """What the library raises, as TokenizerError: bare Exception, and for some damaged files a panic, which is no
+    Exception and whose class no module offers."""
+    try:
+        yield
+    except BaseException as error:
+        if not isinstance(error, Exception) and type(error).__name__ != "PanicException":
+            raise
+        raise TokenizerError(f"{fault}: {error}", where=where) from error
+
+
+def spelling(library: tokenizers.Tokenizer, added: list[dict[str, Any]], where: str) -> Spelling:
+    """added: the file's added_tokens. Raises TokenizerError."""
     words = library.get_vocab(with_added_tokens=True)
     special = {entry["id"] for entry in added if entry["special"] or is_delimiter(entry["content"])}
     byte_level = _is_byte_level(words)
     spell = byte_level_bytes if byte_level else _word_bytes
     plain = {entry["id"]: entry["content"].encode() if byte_level else _word_bytes(entry["content"]) for entry in added}
+    if len(set(words.values())) < len(words):
+        raise TokenizerError("two words have the same id", where=where)
     size = max(words.values(), default=-1) + 1
     if size > _LARGEST:
         raise TokenizerError(f"an id is above {_LARGEST}", where=where)
@@ -56,11 +87,8 @@ def _vocabulary(library: tokenizers.Tokenizer, added: list[dict[str, Any]], wher
             tokens[token] = b"" if token in special else plain[token] if token in plain else spell(word)
         except UnicodeEncodeError as error:
             raise TokenizerError(f"token {token} is not spelled in the byte-level alphabet", where=where) from error
-    stop = frozenset(words[word] for word in _END_WORDS if words.get(word) in special)
-    if not stop:
-        raise TokenizerError("no end token is known by name", where=where, fix=f"Known: {', '.join(_END_WORDS)}.")
-    return FileVocabulary(tuple(tokens), frozenset(special), stop,
-                          lambda text: library.encode(text, add_special_tokens=False).ids)
+    ids = {entry["content"]: entry["id"] for entry in added}
+    return Spelling(tuple(tokens), frozenset(special), ids, byte_level)
 
 
 def _is_byte_level(words: dict[str, int]) -> bool:
@@ -70,4 +98,4 @@ def _is_byte_level(words: dict[str, int]) -> bool:
 
 def _word_bytes(word: str) -> bytes:
     fallback = _BYTE_FALLBACK.fullmatch(word)
-    return bytes([int(fallback[1], 16)]) if fallback else word.replace(_WORD_START, " ").encode()
+    return bytes([int(fallback[1], 16)]) if fallback else word.replace(SPACE_MARK, " ").encode()

@@ -1,4 +1,4 @@
-"""The vocabulary of a GGUF file, checked: what each id is, and what bytes it stands for."""
+"""What a tokenizer is made of, and how a GGUF file states it: what each id is, and what bytes it stands for."""
 
 from __future__ import annotations
 
@@ -6,9 +6,12 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+import tokenizers
+from tokenizers.models import BPE
+
 from .errors import TokenizerError
 from .gguf import GGUFFile
-from .pretokenizers import PRE_TOKENIZERS
+from .pretokenizers import PRE_TOKENIZERS, PreTokenizerKind
 
 # User-defined tokens that are no text: what templates put around turns, tools and reasoning. Tokenizers do not always
 # mark them special. Other user-defined tokens (runs of blanks, HTML tags) are text.
@@ -19,22 +22,19 @@ _NORMAL, _UNKNOWN, _CONTROL, _USER_DEFINED, _UNUSED = 1, 2, 3, 4, 5
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Vocabulary:
-    """texts[id]: as the file spells it. ordinary: text -> id of the tokens that BPE may make. specials: string -> id,
-    control tokens that template text may name. user_defined: string -> id, matched in any text before BPE.
-    add_bos None: the file does not say."""
+    """encoder: text to ids by BPE, without special tokens. token_bytes[id]: b"" for special and unused ids. specials:
+    string -> id, control tokens that template text may name. user_defined: string -> id, matched in any text before
+    BPE. add_bos: whether a fresh prompt begins with bos_id."""
 
-    pre: str
-    texts: tuple[str, ...]
+    encoder: tokenizers.Tokenizer
     token_bytes: tuple[bytes, ...]
-    ordinary: Mapping[str, int]
     specials: Mapping[str, int]
     user_defined: Mapping[str, int]
     special_ids: frozenset[int]
-    merges: tuple[tuple[str, str], ...]
     stop_ids: frozenset[int]
     bos_id: int | None
     eos_id: int | None
-    add_bos: bool | None
+    add_bos: bool
 
 
 def read_vocabulary(gguf: GGUFFile) -> Vocabulary:
@@ -45,19 +45,17 @@ def read_vocabulary(gguf: GGUFFile) -> Vocabulary:
              for i, kind in enumerate(_types(gguf, texts))]
     by_type = {kind: {text: i for i, text in enumerate(texts) if types[i] == kind} for kind in range(1, 6)}
     ends = [_special_id(gguf, name, len(texts)) for name in ("eos", "eot", "eom")]
+    kind = PRE_TOKENIZERS[gguf.text("tokenizer.ggml.pre")]
     return Vocabulary(
-        pre=gguf.text("tokenizer.ggml.pre"),
-        texts=texts,
+        encoder=_encoder(kind, by_type[_NORMAL], _merges(gguf)),
         token_bytes=tuple([_bytes(i, text, types[i]) for i, text in enumerate(texts)]),
-        ordinary=by_type[_NORMAL],
         specials=by_type[_CONTROL],
         user_defined=by_type[_USER_DEFINED],
         special_ids=frozenset(by_type[_CONTROL].values()) | frozenset(by_type[_UNKNOWN].values()),
-        merges=_merges(gguf),
         stop_ids=frozenset(token for token in ends if token is not None),
         bos_id=_special_id(gguf, "bos", len(texts)),
         eos_id=ends[0],
-        add_bos=gguf.flag(_ADD_BOS) if _ADD_BOS in gguf.metadata else None,
+        add_bos=gguf.flag(_ADD_BOS) if _ADD_BOS in gguf.metadata else kind.add_bos,
     )
 
 
@@ -118,6 +116,18 @@ def _merges(gguf: GGUFFile) -> tuple[tuple[str, str], ...]:
             raise TokenizerError("a merge is not two tokens", where=f"tokenizer.ggml.merges/{rank}")
         pairs.append((left, right))
     return tuple(pairs)
+
+
+def _encoder(kind: PreTokenizerKind, ordinary: Mapping[str, int],
+             merges: tuple[tuple[str, str], ...]) -> tokenizers.Tokenizer:
+    """ordinary: text -> id of the tokens that BPE may make."""
+    try:
+        model = BPE(dict(ordinary), list(merges), ignore_merges=kind.whole_words)
+    except Exception as error:  # the library raises bare Exception
+        raise TokenizerError(f"the merges do not fit the vocabulary: {error}", where="tokenizer.ggml.merges") from error
+    encoder = tokenizers.Tokenizer(model)
+    encoder.pre_tokenizer = kind.build()
+    return encoder
 
 
 def _bytes(token: int, text: str, kind: int) -> bytes:

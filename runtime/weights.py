@@ -7,6 +7,7 @@ quantised blocks run along a row, so packed rows can be reordered as well as flo
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -40,16 +41,23 @@ def llama_shapes(config: LlamaConfig) -> dict[str, tuple[int, ...]]:
     return shapes
 
 
-def check_llama_tensors(gguf: GGUFFile, config: LlamaConfig) -> None:
-    """Raises WeightsError for the first tensor that is missing, has another shape, or is not part of the model."""
-    shapes = llama_shapes(config)
-    for name, shape in shapes.items():
-        found = gguf.info(name).shape
-        if found != shape:
-            raise WeightsError(f"its shape is {found} and should be {shape}", where=f"tensor {name}")
-    for name in gguf.tensors:
-        if name not in shapes and name != ROPE_DIVISORS:
+def check_tensors(found: Mapping[str, tuple[int, ...]], wanted: Mapping[str, tuple[int, ...]]) -> None:
+    """Of shapes by name. Raises WeightsError for the first tensor that is missing, has another shape, or is not part of
+    the model."""
+    for name, shape in wanted.items():
+        if name not in found:
+            raise WeightsError("the file has no such tensor", where=f"tensor {name}")
+        if found[name] != shape:
+            raise WeightsError(f"its shape is {found[name]} and should be {shape}", where=f"tensor {name}")
+    for name in found:
+        if name not in wanted:
             raise WeightsError("this tensor is not part of a llama model as computed here", where=f"tensor {name}")
+
+
+def check_llama_tensors(gguf: GGUFFile, config: LlamaConfig) -> None:
+    """Raises WeightsError as `check_tensors` does."""
+    check_tensors({name: info.shape for name, info in gguf.tensors.items() if name != ROPE_DIVISORS},
+                  llama_shapes(config))
 
 
 def llama_tensor(gguf: GGUFFile, name: str) -> NDArray[np.float32]:

@@ -36,8 +36,10 @@ from espalier.grammars.masks.configuration import Limits as EngineLimits
 from espalier.grammars.rows import MaskTable
 from espalier.grammars.vocabulary import Vocabulary
 from espalier.runtime.gguf import GGUFFile
+from espalier.runtime.json_file import JsonFile
 from espalier.runtime.tokenizer import Tokenizer
 from espalier.runtime.tokenizer_file import read_tokenizer_file
+from espalier.runtime.tokenizer_json import TokenizerJson
 
 from .fuzz_seeds import KINDS, Mutator, seeds
 
@@ -67,7 +69,10 @@ class Target:
             Tokenizer.from_gguf(GGUFFile(data))
         elif kind == "tokenizer":
             self._file.write_bytes(data)
-            read_tokenizer_file(self._file)
+            if self._random.random() < 0.5:
+                read_tokenizer_file(self._file)
+            else:
+                TokenizerJson(self._file).vocabulary(1 << 16, JsonFile("tokenizer_config.json", {}), [0])
         else:
             constraint = self._constraint(kind, data.decode("utf-8", "surrogatepass"))
             if constraint is not None:

@@ -41,9 +41,10 @@ def local(
 ) -> LocalModel:
     """Load a model and keep it until the handle is closed.
 
-    model: a name of the catalogue (fetched once) or the path of a .gguf file. salt: the part of the prefix tree that
-    its programs use. adapter: refused unless empty. process: run the engine in a process of its own instead of a
-    thread. progress: told in words what is being done (default: standard error, when that is a terminal).
+    model: a name of the catalogue (fetched once), or the path of a .gguf file or of a folder in the form of Hugging
+    Face. salt: the part of the prefix tree that its programs use. adapter: refused unless empty. process: run the
+    engine in a process of its own instead of a thread. progress: told in words what is being done (default:
+    standard error, when that is a terminal).
     Raises runtime.errors.ModelError when the model cannot be used.
     """
     from ...runtime.config import EngineConfig
@@ -51,7 +52,7 @@ def local(
 
     if adapter:
         raise ProgramError("adapters of weights are not computed here", where="adapter",
-                           fix="Merge the adapter into the weights and give that .gguf file.")
+                           fix="Merge the adapter into the weights and give those.")
     runtime = Runtime.load(str(model), config or EngineConfig(), process=process, progress=progress or teller())
     return LocalModel(runtime, salt)
 
@@ -84,11 +85,12 @@ class LocalModel(Model):
         return self.loop.call(self.runtime.stats)
 
     def load_weights(self, path: str | Path, *, end: bool = False) -> int:
-        """Go on with the weights of another .gguf file of this model; waits until they are used. Generations that have
-        begun are finished with the old weights, or fail with WeightsReplaced (end). Nothing that was cached of the old
-        ones is used again; programs keep their texts. Returns how many weights there were so far, the first included.
+        """Go on with the weights of another file or folder of this model; waits until they are used. Generations that
+        have begun are finished with the old weights, or fail with WeightsReplaced (end). Nothing that was cached of
+        the old ones is used again; programs keep their texts. Returns how many weights there were so far, the first
+        included.
 
-        Raises runtime.errors.WeightsError for a file of another shape, tokenizer or chat template; the old ones stay.
+        Raises runtime.errors.WeightsError for another shape, tokenizer or chat template; the old ones stay.
         """
         return self.loop.call(lambda: self.runtime.load_weights(path, end=end))
 

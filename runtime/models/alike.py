@@ -8,17 +8,17 @@ from pathlib import Path
 import torch
 
 from ..errors import WeightsError
-from ..gguf import GGUFFile
-from .config import LlamaConfig, llama_config
+from .config import LlamaConfig
+from .files import open_model
 from .llama import Llama
-from .load import read_model, words_of
+from .load import read_model
 
 
 def load_alike(path: str | Path, model: Llama) -> Llama:
     """Other weights of a model, in the main memory. Raises WeightsError as `load_model` does, and for the first thing
     that is not as in `model`: its shape, its tokenizer or its chat template."""
-    gguf = GGUFFile.open(path)
-    shape, words = llama_config(gguf), words_of(gguf)
+    files = open_model(path)
+    shape, words = files.config, files.words()
     fix = "Start another engine with these weights."
     for name in (field.name for field in fields(LlamaConfig)):
         if getattr(shape, name) != getattr(model.config, name):
@@ -27,7 +27,7 @@ def load_alike(path: str | Path, model: Llama) -> Llama:
     for key in sorted(words.keys() | model.words.keys()):
         if words.get(key) != model.words.get(key):
             raise WeightsError(f"{key[:80]} is not that of the model", where=str(path), fix=fix)
-    return read_model(gguf, model.kernels, model.dtype, torch.device("cpu"))
+    return read_model(files, model.kernels, model.dtype, torch.device("cpu"))
 
 
 def overwrite(model: Llama, other: Llama) -> None:

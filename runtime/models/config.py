@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from ..errors import WeightsError
@@ -109,15 +110,22 @@ def _refuse_variants(gguf: GGUFFile) -> None:
 
 
 def _check(gguf: GGUFFile, config: LlamaConfig) -> None:
-    if config.heads % config.kv_heads:
-        raise WeightsError(f"{config.heads} heads cannot share {config.kv_heads} kv heads",
-                           where="llama.attention.head_count_kv")
-    if config.head_dim % 2 or config.head_dim < 2:
-        raise WeightsError(f"heads of {config.head_dim} values cannot be rotated", where="llama.attention.key_length")
+    check_numbers(config, {
+        "kv_heads": "llama.attention.head_count_kv", "head_dim": "llama.attention.key_length",
+        "rope_theta": "llama.rope.freq_base", "rms_eps": "llama.attention.layer_norm_rms_epsilon",
+    })
     for key in ("llama.attention.value_length", "llama.rope.dimension_count"):
         if _optional(gguf, key, config.head_dim) != config.head_dim:
             raise WeightsError(f"it differs from the head's {config.head_dim}, which is not supported", where=key)
+
+
+def check_numbers(config: LlamaConfig, places: Mapping[str, str]) -> None:
+    """places: how the file calls a field. Raises WeightsError for numbers that do not fit together."""
+    if config.heads % config.kv_heads:
+        raise WeightsError(f"{config.heads} heads cannot share {config.kv_heads} kv heads", where=places["kv_heads"])
+    if config.head_dim % 2 or config.head_dim < 2:
+        raise WeightsError(f"heads of {config.head_dim} values cannot be rotated", where=places["head_dim"])
     if not 1 <= config.rope_theta < math.inf:
-        raise WeightsError(f"RoPE cannot turn with base {config.rope_theta}", where="llama.rope.freq_base")
+        raise WeightsError(f"RoPE cannot turn with base {config.rope_theta}", where=places["rope_theta"])
     if not 0 < config.rms_eps < 1:
-        raise WeightsError(f"{config.rms_eps} is no epsilon", where="llama.attention.layer_norm_rms_epsilon")
+        raise WeightsError(f"{config.rms_eps} is no epsilon", where=places["rms_eps"])

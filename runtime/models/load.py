@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
-from typing import Protocol
 
-import numpy as np
 import torch
-from numpy.typing import NDArray
 
 from ...kernels.linear import Groups, Matrix
 from ...kernels.registry import Kernels, kernels
@@ -18,42 +14,17 @@ from ...kernels.rope_scaling import Divided
 from ...kernels.rope_write import rope_table
 from ..config import EngineConfig
 from ..errors import InvalidParameter
-from ..gguf import GGUFFile
-from ..weights import check_llama_tensors, llama_tensor, permuted_heads, unpermute_rows
-from .config import LlamaConfig, llama_config
-from .few_bits import few_bits
+from .config import LlamaConfig
+from .files import ModelFiles, open_model
 from .llama import Block, Llama
+from .sources import Source
 
 DTYPES = {"float32": torch.float32, "bfloat16": torch.bfloat16}
 
 
-class Source(Protocol):
-    """Tensors by the names that GGUF gives them, q and k rows in the order of half-rotation RoPE."""
-
-    def tensor(self, name: str) -> NDArray[np.float32]: ...
-
-    def groups(self, name: str) -> Groups | None:
-        """The tensor in 4 or 8 bits when it is stored so that these hold it without loss, else None."""
-
-
-class GGUFSource:
-    def __init__(self, gguf: GGUFFile, config: LlamaConfig) -> None:
-        self._gguf = gguf
-        self._config = config
-
-    def tensor(self, name: str) -> NDArray[np.float32]:
-        return llama_tensor(self._gguf, name)
-
-    def groups(self, name: str) -> Groups | None:
-        info = self._gguf.info(name)
-        rows = self._gguf.raw(name).reshape(info.shape[0], -1)
-        heads = permuted_heads(self._config, name)
-        return few_bits(info.type, unpermute_rows(rows, heads) if heads else rows)
-
-
 def load_model(path: str | Path, config: EngineConfig) -> Llama:
-    """The model of a GGUF file. Sets torch's number of threads when config.threads is not 0. Raises WeightsError for a
-    broken or unsupported file, InvalidParameter when torch sees no such device."""
+    """The model of a .gguf file or of a folder. Sets torch's number of threads when config.threads is not 0. Raises
+    WeightsError for a broken or unsupported file, InvalidParameter when torch sees no such device."""
     if config.device == "cuda" and not torch.cuda.is_available():
         raise InvalidParameter("torch sees no CUDA device here", where="device",
                                fix="Set device to cpu, or install a torch build with CUDA where a GPU is.")
@@ -61,24 +32,12 @@ def load_model(path: str | Path, config: EngineConfig) -> Llama:
         torch.set_num_threads(config.threads)
     dtype = DTYPES[config.dtype]
     ops = kernels(config.device, dtype, "exact" if config.exact else "fast")
-    return read_model(GGUFFile.open(path), ops, dtype, torch.device(config.device))
+    return read_model(open_model(path), ops, dtype, torch.device(config.device))
 
 
-def read_model(gguf: GGUFFile, ops: Kernels, dtype: torch.dtype, device: torch.device) -> Llama:
+def read_model(files: ModelFiles, ops: Kernels, dtype: torch.dtype, device: torch.device) -> Llama:
     """Raises WeightsError."""
-    shape = llama_config(gguf)
-    check_llama_tensors(gguf, shape)
-    return replace(build_llama(shape, GGUFSource(gguf, shape), ops, dtype, device), words=words_of(gguf))
-
-
-def words_of(gguf: GGUFFile) -> dict[str, str]:
-    """What a file says of its tokenizer, the chat template included: key -> digest."""
-    return {key: _digest(value) for key, value in gguf.metadata.items() if key.startswith("tokenizer.")}
-
-
-def _digest(value: object) -> str:
-    told = (value.dtype.str, value.tobytes()) if isinstance(value, np.ndarray) else value
-    return hashlib.sha256(repr(told).encode(errors="surrogatepass")).hexdigest()
+    return replace(build_llama(files.config, files.source(), ops, dtype, device), words=files.words())
 
 
 def build_llama(config: LlamaConfig, source: Source, ops: Kernels, dtype: torch.dtype, device: torch.device) -> Llama:

@@ -13,8 +13,8 @@ import torch
 from espalier.kernels.registry import kernels
 from espalier.runtime.edits import Tally
 from espalier.runtime.errors import EngineFault, InvalidParameter
-from espalier.runtime.gguf import GGUFFile
 from espalier.runtime.messages import Generate, Sampling
+from espalier.runtime.models.files import open_model
 from espalier.runtime.models.load import read_model
 from espalier.runtime.paged_executor import PagedExecutor
 from espalier.runtime.plan import PageCopy, Pick, Plan, Row, Sampled
@@ -208,7 +208,7 @@ def test_weights_are_exchanged_in_place(tmp_path: Path) -> None:
     """A step gives what an executor of the new weights gives, on the same tensors, which captured graphs read."""
     config = tiny_config(device="cuda", dtype="bfloat16", pages=32)
     ops, device = kernels("cuda", torch.bfloat16, "exact"), torch.device(DEVICE)
-    models = [read_model(GGUFFile.open(model_file(tmp_path, seed)), ops, torch.bfloat16, device) for seed in (1, 2)]
+    models = [read_model(open_model(model_file(tmp_path, seed)), ops, torch.bfloat16, device) for seed in (1, 2)]
     ours, other = (PagedExecutor(model, config) for model in models)
     tokens, pick = [Row(tuple(token % 40 for token in TEXT[:9]), 0, (1, 2), (8,))], [Pick(0, temperature=0.0)]
     before, wanted = step(ours, tokens, pick), step(other, tokens, pick)

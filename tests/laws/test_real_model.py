@@ -19,9 +19,9 @@ from espalier.grammars.errors import BudgetTooSmall
 from espalier.runtime.branch import GenerateSpec, Text
 from espalier.runtime.config import EngineConfig
 from espalier.runtime.engine import Engine
-from espalier.runtime.gguf import GGUFFile
 from espalier.runtime.link import ThreadLink
 from espalier.runtime.loading import bind_grammars, compile_grammar
+from espalier.runtime.models.files import open_model
 from espalier.runtime.models.llama import Llama
 from espalier.runtime.models.load import load_model
 from espalier.runtime.runtime import Runtime
@@ -63,9 +63,9 @@ def weights(smollm2_path: Path) -> Llama:
 
 @pytest.fixture(scope="module")
 def words(smollm2_path: Path) -> tuple[Tokenizer, ChatTemplate]:
-    gguf = GGUFFile.open(smollm2_path)
-    tokenizer = Tokenizer.from_gguf(gguf)
-    return tokenizer, ChatTemplate.from_gguf(gguf, tokenizer)
+    files = open_model(smollm2_path)
+    tokenizer = Tokenizer(files.vocabulary())
+    return tokenizer, ChatTemplate(files.template(), tokenizer)
 
 
 @contextmanager

@@ -13,8 +13,8 @@ import torch
 from espalier.kernels.registry import kernels
 from espalier.runtime.config import EngineConfig
 from espalier.runtime.errors import WeightsError
-from espalier.runtime.gguf import GGUFFile
 from espalier.runtime.models.alike import load_alike, overwrite
+from espalier.runtime.models.files import open_model
 from espalier.runtime.models.load import load_model, read_model
 from espalier.runtime.torch_executor import TorchExecutor
 from espalier.runtime.weights import llama_shapes
@@ -67,7 +67,7 @@ def test_an_executor_computes_with_the_weights_it_was_given_last(tmp_path: Path,
 def test_weights_are_written_where_the_old_ones_are(tmp_path: Path) -> None:
     """As captured graphs ask for; unpacked, as on a GPU."""
     ops, cpu = kernels("cuda", torch.bfloat16, "fast"), torch.device("cpu")
-    model, other = (read_model(GGUFFile.open(model_file(tmp_path, seed, tied=False)), ops, torch.bfloat16, cpu)
+    model, other = (read_model(open_model(model_file(tmp_path, seed, tied=False)), ops, torch.bfloat16, cpu)
                     for seed in (1, 2))
     places = [block.qkv.dense.data_ptr() for block in model.blocks]
     overwrite(model, load_alike(tmp_path / "2.gguf", model))

@@ -18,7 +18,8 @@ from espalier.runtime.config import EngineConfig
 from espalier.runtime.gguf import GGUFFile
 from espalier.runtime.models.config import llama_config
 from espalier.runtime.models.llama import Llama
-from espalier.runtime.models.load import GGUFSource, build_llama, load_model
+from espalier.runtime.models.load import build_llama, load_model
+from espalier.runtime.models.sources import GGUFSource
 from espalier.runtime.plan import PageCopy, Pick, Plan, Row
 from espalier.runtime.torch_executor import TorchExecutor
 

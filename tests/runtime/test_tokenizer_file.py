@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from espalier.runtime.errors import TokenizerError
-from espalier.runtime.tokenizer_file import FileVocabulary, read_tokenizer_file
+from espalier.runtime.tokenizer_file import FileVocabulary, library_faults, read_tokenizer_file
 from espalier.runtime.vocabulary import is_delimiter
 
 from .vocabularies import byte_letters
@@ -90,3 +90,17 @@ def test_a_damaged_vocabulary_is_refused_by_name(tmp_path: Path, vocabulary: dic
 ])
 def test_delimiters_are_told_from_text(text: str, is_one: bool) -> None:
     assert is_delimiter(text) == is_one
+
+
+class PanicException(BaseException):
+    """As the library's own, which no module offers."""
+
+
+@pytest.mark.parametrize(("raised", "told"), [
+    (PanicException(), TokenizerError), (Exception("no"), TokenizerError), (KeyboardInterrupt(), KeyboardInterrupt),
+])
+def test_a_fault_of_the_library_is_a_typed_error_and_an_interrupt_stays_one(
+    raised: BaseException, told: type[BaseException]
+) -> None:
+    with pytest.raises(told), library_faults("damaged", "tokenizer.json"):
+        raise raised
