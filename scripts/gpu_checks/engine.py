@@ -18,7 +18,7 @@ from espalier.runtime.models.load import DTYPES, build_llama
 from tests.runtime.harness import Bench
 from tests.runtime.set_grammar import encode_texts
 
-from .random_weights import RandomWeights
+from ..random_weights import RandomWeights
 
 Report = Callable[[str, bool, str], None]
 Answer = tuple[list[int], list[TokenLogprob]]

@@ -15,7 +15,7 @@ from espalier.runtime.paged_executor import PagedExecutor
 from espalier.runtime.plan import PageCopy, Pick, Plan, Row, Sampled
 from espalier.runtime.torch_executor import TorchExecutor
 
-from .random_weights import RandomWeights
+from ..random_weights import RandomWeights
 
 Report = Callable[[str, bool, str], None]
 SHAPE = LlamaConfig(layers=30, width=576, heads=9, kv_heads=3, head_dim=64, ffn=1536, vocab=49152, context=2048,

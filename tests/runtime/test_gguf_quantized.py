@@ -23,7 +23,8 @@ from espalier.runtime.gguf import GGUFFile
 from espalier.runtime.gguf_types import SUPPORTED
 from espalier.runtime.models.config import llama_config
 from espalier.runtime.models.llama import Llama
-from espalier.runtime.models.load import GGUFSource, load_model
+from espalier.runtime.models.load import load_model
+from espalier.runtime.models.sources import GGUFSource
 from espalier.runtime.torch_executor import TorchExecutor
 from espalier.runtime.weights import llama_shapes
 

@@ -131,7 +131,7 @@ FIELDS = [
      "unknown_parameter"),
     ({"tools": [GET, GET]}, "tools[1].function.name", "invalid_value"),
     ({"tools": [function("a", {"type": "dict"})]}, "tools[0].function.parameters.type", "invalid_value"),
-    ({"tools": [GET], "response_format": SCHEMA}, "response_format", "invalid_value"),
+    ({"tools": [GET], "response_format": {"type": "regex", "regex": "a+"}}, "response_format", "invalid_value"),
     ({"tools": [GET], "tool_choice": "always"}, "tool_choice", "invalid_value"),
     ({"tools": [GET], "tool_choice": {"type": "function"}}, "tool_choice.function", "missing_required_parameter"),
     ({"tools": [GET], "tool_choice": {"type": "function", "function": {"name": "put"}}}, "tool_choice.function.name",
