@@ -27,6 +27,7 @@ from espalier.grammars.matcher import TokenRejected, rows_of
 from espalier.grammars.rows import MaskTable
 from espalier.grammars.standard import prepare_bodies
 from espalier.grammars.vocabulary import Vocabulary
+from espalier.runtime.collector import keep_loaded
 
 
 def constraint(kind: str, source: Any) -> Constraint:
@@ -67,6 +68,7 @@ class Engine(EngineBase):  # type: ignore[misc]
         prepare_bodies(self.vocabulary)
         self.table = MaskTable(self.vocabulary.size)
         self.library = Library()
+        keep_loaded()  # as the process that serves does; the harness collects before each case
 
     def version(self) -> str:
         return "espalier"
