@@ -27,23 +27,29 @@ class Job(Generic[T]):
         """tasks: holds the job's task while it runs."""
         self.outcome: Future[T] = Future()
         self._loop = loop
+        self._work = work
         self._tasks = tasks
         self._task: asyncio.Task[T] | None = None
-        loop.call_soon_threadsafe(self._start, work)
+
+    def launch(self) -> None:
+        self._loop.call_soon_threadsafe(self._start)
 
     def cancel(self) -> None:
         """Ask the task to end; wait for `outcome` to know that it did."""
         if not self.outcome.done():
             self._loop.call_soon_threadsafe(self._cancel)
 
-    def _start(self, work: Work[T]) -> None:
-        self._task = self._loop.create_task(work())
+    def _start(self) -> None:
+        self._task = self._loop.create_task(self._work())
         self._tasks.add(self._task)
         self._task.add_done_callback(self._finish)
 
     def _cancel(self) -> None:
+        """The loop keeps the order of calls: a job without a task was interrupted before it was launched."""
         if self._task is not None:
             self._task.cancel()
+        elif not self.outcome.done():
+            self.outcome.set_exception(BranchClosed("the run was cancelled"))
 
     def _finish(self, task: asyncio.Task[T]) -> None:
         self._tasks.discard(task)
@@ -76,7 +82,9 @@ class LoopThread:
             self._running().call_soon_threadsafe(action, *args)
 
     def start(self, work: Work[T]) -> Job[T]:
-        return Job(self._running(), work, self._tasks)
+        job = Job(self._running(), work, self._tasks)
+        job.launch()
+        return job
 
     def call(self, work: Work[T]) -> T:
         """Blocks for the result. When interrupted, cancels the work and waits for its clean-up."""
@@ -85,8 +93,9 @@ class LoopThread:
                 "a blocking call was made on the event loop of its own model",
                 fix="Inside an async body use the awaited form (await f.arun(...), await s.get(...)).",
             )
-        job = self.start(work)
+        job = Job(self._running(), work, self._tasks)
         try:
+            job.launch()  # an interrupt may come while the work is handed over
             return job.outcome.result()
         except (KeyboardInterrupt, SystemExit):
             job.cancel()
@@ -116,7 +125,9 @@ class LoopThread:
             loop = self._ensure()
             self._closed = True
         try:
-            Job(loop, lambda: _wind_up(list(self._tasks), last), set()).outcome.result()
+            job = Job(loop, lambda: _wind_up(list(self._tasks), last), set())
+            job.launch()
+            job.outcome.result()
         finally:
             loop.call_soon_threadsafe(loop.stop)
             if self._thread is not None:

@@ -39,7 +39,6 @@ class Planner:
         self._meaning = meaning
         self._writing = writing
         self._meter = meter
-        self._properties = ObjectPlanner(meaning, meter, writing, self.plan)
         self._plans: dict[tuple[Places, ...] | str, ValuePlan] = {}
         self._lists: dict[Places, ListPlan] = {}
         self._unique: list[ListPlan] = []
@@ -105,7 +104,7 @@ class Planner:
             labels = {state: label for state, label in plan.labels.items() if plan.free_values[label].possible}
             if plan.free is not None and len(labels) < len(plan.labels):
                 plan.free, plan.labels = relabel(plan.free, labels) if labels else (plan.free, {})
-                self._properties.finite_keys(plan)
+                self._properties().finite_keys(plan)
                 found = True
         return found
 
@@ -133,6 +132,10 @@ class Planner:
 
     # One value
 
+    def _properties(self) -> ObjectPlanner:
+        """Made anew: one that is kept would know who keeps it, and only the collector would free them."""
+        return ObjectPlanner(self._meaning, self._meter, self._writing, self.plan)
+
     def _any_text(self, leaf: Places) -> bool:
         """Whether a string may be any text, its length aside."""
         shape = self._meaning.shape(leaf)
@@ -159,7 +162,7 @@ class Planner:
             plan.lists.append(self._lists[leaf])
         if "object" in shape.kinds:
             if leaf not in self._objects:
-                whole = self._properties.of_shape(shape)
+                whole = self._properties().of_shape(shape)
                 self._objects[leaf] = [whole] if self._writing.order == "schema" else one_demand_each(whole)
             plan.objects.extend(self._objects[leaf])
 

@@ -9,6 +9,7 @@ import pytest
 
 import espalier as esp
 from espalier.frontend.backends.scripted import Gate, Reply
+from espalier.frontend.loop import Job, LoopThread
 
 from .conftest import Script
 
@@ -128,3 +129,34 @@ def test_an_async_scope_closes_the_model() -> None:
 
     with pytest.raises(esp.BranchClosed):
         on_loop.run(backend=asyncio.run(main()))
+
+
+@pytest.mark.parametrize("launched", [False, True])
+def test_an_interrupt_while_work_is_handed_over_ends_the_work(launched: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    left, begun = [], threading.Event()
+
+    async def work() -> None:
+        begun.set()
+        try:
+            await asyncio.Event().wait()
+        finally:
+            left.append("work")
+
+    async def last() -> None:
+        left.append("loop")
+
+    launch = Job.launch
+
+    def interrupted(job: Job[None]) -> None:
+        if launched:
+            launch(job)
+            begun.wait(10)
+        raise KeyboardInterrupt
+
+    thread = LoopThread()
+    monkeypatch.setattr(Job, "launch", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        thread.call(work)
+    monkeypatch.undo()
+    thread.close(last)
+    assert left == [*(["work"] if launched else []), "loop"]
