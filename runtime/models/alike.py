@@ -10,7 +10,7 @@ import torch
 from ..errors import WeightsError
 from .config import LlamaConfig
 from .files import open_model
-from .llama import Llama
+from .llama import Block, Llama
 from .load import read_model
 
 
@@ -40,7 +40,12 @@ def overwrite(model: Llama, other: Llama) -> None:
 def _tensors(model: Llama) -> list[torch.Tensor]:
     """All weights, each once."""
     matrices = [matrix for block in model.blocks for matrix in (block.qkv, block.out, block.gate_up, block.down)]
-    norms = [norm for block in model.blocks for norm in (block.attention_norm, block.ffn_norm)]
+    vectors = [vector for block in model.blocks for vector in _vectors(block)]
     packed = [part for matrix in (*matrices, model.head)
               for part in (matrix.dense, matrix.tiles, matrix.codes, matrix.scales) if part is not None]
-    return [model.embedding, *norms, model.norm, *packed]
+    return [model.embedding, *vectors, model.norm, *packed]
+
+
+def _vectors(block: Block) -> list[torch.Tensor]:
+    heads = [] if block.head_norms is None else [block.head_norms.q, block.head_norms.k]
+    return [block.attention_norm, block.ffn_norm, *heads, *([] if block.bias is None else [block.bias])]

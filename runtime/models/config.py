@@ -8,11 +8,13 @@ from dataclasses import dataclass
 
 from ..errors import WeightsError
 from ..gguf import GGUFFile
+from ..keys import Keys
+from .families import GGUF_NAMES, Family
 
 ROPE_DIVISORS = "rope_freqs.weight"  # the tensor
+_ARCHITECTURE = "general.architecture"
 _TOKENS = "tokenizer.ggml.tokens"
-_SCALING = "llama.rope.scaling.type"
-_FACTOR = "llama.rope.scaling.factor"
+_SCALING, _FACTOR = "rope.scaling.type", "rope.scaling.factor"
 _WAY_OUT = "Use a model without it."
 
 
@@ -20,7 +22,7 @@ _WAY_OUT = "Use a model without it."
 class LlamaConfig:
     """layers: blocks. width: of the residual stream. ffn: width of the feed-forward's inside. context: most positions
     the model was trained for. tied: the output matrix is the embedding. rope_divisors: of the frequencies of RoPE, one
-    for each pair of a head; (): they are as they are."""
+    for each pair of a head; (): they are as they are. biases, head_norms: as in `Family`."""
 
     layers: int
     width: int
@@ -34,41 +36,63 @@ class LlamaConfig:
     rms_eps: float
     tied: bool
     rope_divisors: tuple[float, ...] = ()
+    biases: bool = False
+    head_norms: bool = False
 
 
 def llama_config(gguf: GGUFFile) -> LlamaConfig:
     """Raises WeightsError for another architecture, for variants of it that are not computed here (YaRN, experts,
     partial rotation), and for numbers that do not fit together."""
-    architecture = gguf.text("general.architecture")
-    if architecture != "llama":
-        raise WeightsError(
-            f"the architecture {architecture[:80]!r} is not supported", where="general.architecture",
-            fix="This runtime reads 'llama'.",
-        )
-    _refuse_variants(gguf)
-    width = gguf.integer("llama.embedding_length", 1)
-    heads = gguf.integer("llama.attention.head_count", 1)
-    head_dim = _optional(gguf, "llama.attention.key_length", width // heads)
+    family, keys = gguf_family(gguf), _Keys(gguf)
+    _refuse_variants(keys)
+    width = keys.integer("embedding_length", 1)
+    heads = keys.integer("attention.head_count", 1)
+    head_dim = keys.optional("attention.key_length", width // heads)
     config = LlamaConfig(
-        layers=gguf.integer("llama.block_count", 1, 10_000),
+        layers=keys.integer("block_count", 1, 10_000),
         width=width,
         heads=heads,
-        kv_heads=_optional(gguf, "llama.attention.head_count_kv", heads),
+        kv_heads=keys.optional("attention.head_count_kv", heads),
         head_dim=head_dim,
-        ffn=gguf.integer("llama.feed_forward_length", 1),
+        ffn=keys.integer("feed_forward_length", 1),
         vocab=_vocabulary(gguf),
-        context=gguf.integer("llama.context_length", 1),
-        rope_theta=gguf.number("llama.rope.freq_base") if "llama.rope.freq_base" in gguf.metadata else 10_000.0,
-        rms_eps=gguf.number("llama.attention.layer_norm_rms_epsilon"),
+        context=keys.integer("context_length", 1),
+        rope_theta=keys.number("rope.freq_base") if "rope.freq_base" in keys.metadata else 10_000.0,
+        rms_eps=keys.number("attention.layer_norm_rms_epsilon"),
         tied="output.weight" not in gguf.tensors,
-        rope_divisors=_divisors(gguf, head_dim // 2),
+        rope_divisors=_divisors(keys, gguf, head_dim // 2),
+        biases=family.biases,
+        head_norms=family.head_norms,
     )
-    _check(gguf, config)
+    _check(keys, config)
     return config
 
 
-def _optional(gguf: GGUFFile, key: str, default: int) -> int:
-    return gguf.integer(key, 1) if key in gguf.metadata else default
+def gguf_family(gguf: GGUFFile) -> Family:
+    """Raises WeightsError for an architecture that is not computed here."""
+    architecture = gguf.text(_ARCHITECTURE)
+    if architecture not in GGUF_NAMES:
+        raise WeightsError(f"the architecture {architecture[:80]!r} is not supported", where=_ARCHITECTURE,
+                           fix=f"This runtime reads {', '.join(GGUF_NAMES)}.")
+    return GGUF_NAMES[architecture]
+
+
+class _Keys(Keys):
+    """The keys that bear the name of the architecture in front; asked for without it."""
+
+    def __init__(self, gguf: GGUFFile) -> None:
+        self._front = f"{gguf.text(_ARCHITECTURE)}."
+        self.metadata = {key.removeprefix(self._front): value for key, value in gguf.metadata.items()
+                         if key.startswith(self._front)}
+
+    def place(self, key: str) -> str:
+        return self._front + key
+
+    def optional(self, key: str, default: int) -> int:
+        return self.integer(key, 1) if key in self.metadata else default
+
+    def scaling(self) -> str:
+        return self.text(_SCALING) if _SCALING in self.metadata else "none"
 
 
 def _vocabulary(gguf: GGUFFile) -> int:
@@ -81,15 +105,11 @@ def _vocabulary(gguf: GGUFFile) -> int:
     return shape[0]
 
 
-def _scaling(gguf: GGUFFile) -> str:
-    return gguf.text(_SCALING) if _SCALING in gguf.metadata else "none"
-
-
-def _divisors(gguf: GGUFFile, pairs: int) -> tuple[float, ...]:
+def _divisors(keys: _Keys, gguf: GGUFFile, pairs: int) -> tuple[float, ...]:
     """Of linear scaling, and of the tensor by which Llama 3.1 and later state theirs."""
-    factor = gguf.number(_FACTOR) if _scaling(gguf) == "linear" else 1.0
+    factor = keys.number(_FACTOR) if keys.scaling() == "linear" else 1.0
     if not 0 < factor < math.inf:
-        raise WeightsError(f"RoPE cannot be stretched by {factor}", where=_FACTOR)
+        raise WeightsError(f"RoPE cannot be stretched by {factor}", where=keys.place(_FACTOR))
     if ROPE_DIVISORS not in gguf.tensors:
         return () if factor == 1 else (factor,) * pairs
     stated = gguf.tensor(ROPE_DIVISORS)
@@ -98,25 +118,26 @@ def _divisors(gguf: GGUFFile, pairs: int) -> tuple[float, ...]:
     return tuple(factor * float(divisor) for divisor in stated)
 
 
-def _refuse_variants(gguf: GGUFFile) -> None:
-    scaling = _scaling(gguf)
+def _refuse_variants(keys: _Keys) -> None:
+    scaling = keys.scaling()
     if scaling not in ("none", "linear"):
-        raise WeightsError(f"RoPE scaling of type {scaling[:80]!r} is not supported", where=_SCALING, fix=_WAY_OUT)
-    for key in ("llama.rope.scale_linear", *([_FACTOR] if scaling == "none" else [])):
-        if key in gguf.metadata and gguf.number(key) not in (0.0, 1.0):
-            raise WeightsError("scaled RoPE without its type is not supported", where=key, fix=_WAY_OUT)
-    if "llama.expert_count" in gguf.metadata and gguf.integer("llama.expert_count"):
-        raise WeightsError("mixtures of experts are not supported", where="llama.expert_count", fix=_WAY_OUT)
+        raise WeightsError(f"RoPE scaling of type {scaling[:80]!r} is not supported", where=keys.place(_SCALING),
+                           fix=_WAY_OUT)
+    for key in ("rope.scale_linear", *([_FACTOR] if scaling == "none" else [])):
+        if key in keys.metadata and keys.number(key) not in (0.0, 1.0):
+            raise WeightsError("scaled RoPE without its type is not supported", where=keys.place(key), fix=_WAY_OUT)
+    if "expert_count" in keys.metadata and keys.integer("expert_count"):
+        raise WeightsError("mixtures of experts are not supported", where=keys.place("expert_count"), fix=_WAY_OUT)
 
 
-def _check(gguf: GGUFFile, config: LlamaConfig) -> None:
-    check_numbers(config, {
-        "kv_heads": "llama.attention.head_count_kv", "head_dim": "llama.attention.key_length",
-        "rope_theta": "llama.rope.freq_base", "rms_eps": "llama.attention.layer_norm_rms_epsilon",
-    })
-    for key in ("llama.attention.value_length", "llama.rope.dimension_count"):
-        if _optional(gguf, key, config.head_dim) != config.head_dim:
-            raise WeightsError(f"it differs from the head's {config.head_dim}, which is not supported", where=key)
+def _check(keys: _Keys, config: LlamaConfig) -> None:
+    places = {"kv_heads": "attention.head_count_kv", "head_dim": "attention.key_length", "rope_theta": "rope.freq_base",
+              "rms_eps": "attention.layer_norm_rms_epsilon"}
+    check_numbers(config, {field: keys.place(key) for field, key in places.items()})
+    for key in ("attention.value_length", "rope.dimension_count"):
+        if keys.optional(key, config.head_dim) != config.head_dim:
+            raise WeightsError(f"it differs from the head's {config.head_dim}, which is not supported",
+                               where=keys.place(key))
 
 
 def check_numbers(config: LlamaConfig, places: Mapping[str, str]) -> None:

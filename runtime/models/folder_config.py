@@ -11,18 +11,20 @@ from types import MappingProxyType
 from ..errors import WeightsError
 from ..json_file import JsonFile
 from .config import LlamaConfig, check_numbers
+from .families import CLASSES, Family
 
-_ARCHITECTURES = ("LlamaForCausalLM", "MistralForCausalLM")
 _WAY_OUT = "Use a model without it."
+_WINDOWED = "use_sliding_window"
 _WIDEST, _MOST_TOKENS = 1 << 20, 1 << 22  # before anything of that length is made; ten times over the largest
 # Key -> the values that leave the graph as it is computed here.
 _NEUTRAL: Mapping[str, tuple[object, ...]] = MappingProxyType({
-    "hidden_act": ("silu",), "attention_bias": (False,), "mlp_bias": (False,), "quantization_config": (),
+    "hidden_act": ("silu",), "mlp_bias": (False,), "quantization_config": (),
     "compression_config": (), "auto_map": (), "partial_rotary_factor": (1,), "rope_interleaved": (False,),
     "is_encoder_decoder": (False,), "add_cross_attention": (False,), "qk_layernorm": (False,), "use_qk_norm": (False,),
     "num_local_experts": (0, 1), "num_experts": (0, 1), "attn_logit_softcapping": (), "final_logit_softcapping": (),
     "logit_scale": (1,), "logits_scaling": (1,), "embedding_multiplier": (1,), "attention_multiplier": (),
     "residual_multiplier": (1,), "no_rope_layers": (), "no_rope_layer_interval": (), "attention_chunk_size": (),
+    "dual_chunk_attention_config": (),
 })
 _ROPE_KEYS: Mapping[str, frozenset[str]] = MappingProxyType({
     "default": frozenset(),
@@ -35,8 +37,8 @@ _ROPE_ALWAYS = frozenset({"rope_type", "type", "rope_theta"})
 def folder_config(file: JsonFile) -> LlamaConfig:
     """Raises WeightsError for another architecture, for variants of it that are not computed here, and for numbers that
     do not fit together; it names the key."""
-    _refuse_architecture(file)
-    _refuse_variants(file)
+    family = _family(file)
+    _refuse_variants(file, family)
     width = file.integer("hidden_size", 1, _WIDEST)
     heads = file.integer("num_attention_heads", 1)
     head_dim = file.integer("head_dim", 1, _WIDEST) if file.has("head_dim") else width // heads
@@ -54,6 +56,8 @@ def folder_config(file: JsonFile) -> LlamaConfig:
         rope_theta=theta,
         rms_eps=file.number("rms_norm_eps"),
         tied=file.has("tie_word_embeddings") and file.flag("tie_word_embeddings"),
+        biases=family.biases,
+        head_norms=family.head_norms,
     )
     places = {"kv_heads": "num_key_value_heads", "head_dim": "head_dim", "rope_theta": "rope_theta",
               "rms_eps": "rms_norm_eps"}
@@ -61,25 +65,32 @@ def folder_config(file: JsonFile) -> LlamaConfig:
     return _with_divisors(config, rope)
 
 
-def _refuse_architecture(file: JsonFile) -> None:
+def _family(file: JsonFile) -> Family:
     found = file.value("architectures")
-    if not isinstance(found, list) or len(found) != 1 or found[0] not in _ARCHITECTURES:
+    if not isinstance(found, list) or len(found) != 1 or found[0] not in CLASSES:
         raise WeightsError(f"the architecture {str(found)[:80]} is not supported", where=file.place("architectures"),
-                           fix=f"This runtime reads {' and '.join(_ARCHITECTURES)}.")
-    if found[0] == "MistralForCausalLM":  # its defaults are 8 kv heads and a window of 4,096
-        file.integer("num_key_value_heads", 1)
-        file.value("sliding_window")
+                           fix=f"This runtime reads {', '.join(CLASSES)}.")
+    family = CLASSES[found[0]]
+    for key in family.stated:
+        file.value(key)
+    return family
 
 
-def _refuse_variants(file: JsonFile) -> None:
-    for key, neutral in _NEUTRAL.items():
+def _refuse_variants(file: JsonFile, family: Family) -> None:
+    for key, neutral in {**_NEUTRAL, "attention_bias": (False, family.biases)}.items():
         if file.has(key) and file.metadata[key] not in neutral:
             raise WeightsError(f"{str(file.metadata[key])[:80]} is not supported", where=file.place(key), fix=_WAY_OUT)
-    if file.has("sliding_window") and file.integer("sliding_window") < file.integer("max_position_embeddings", 1):
+    if _in_window(file, family):
         raise WeightsError("attention in a window is not supported", where=file.place("sliding_window"), fix=_WAY_OUT)
     layers = file.metadata.get("layer_types") or []
     if not isinstance(layers, list) or any(layer != "full_attention" for layer in layers):
         raise WeightsError("attention of another kind is not supported", where=file.place("layer_types"), fix=_WAY_OUT)
+
+
+def _in_window(file: JsonFile, family: Family) -> bool:
+    if family.optional_window and not (file.has(_WINDOWED) and file.flag(_WINDOWED)):
+        return False
+    return file.has("sliding_window") and file.integer("sliding_window") < file.integer("max_position_embeddings", 1)
 
 
 def _rope(file: JsonFile) -> JsonFile:

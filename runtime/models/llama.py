@@ -1,4 +1,5 @@
-"""Llama (Touvron et al. 2023): pre-normalised blocks of grouped-query attention with RoPE, and SwiGLU."""
+"""Llama (Touvron et al. 2023): pre-normalised blocks of grouped-query attention with RoPE, and SwiGLU; with what
+`families` states beside it."""
 
 from __future__ import annotations
 
@@ -11,6 +12,7 @@ from ...kernels.layout import Batch, PagedCache
 from ...kernels.linear import Matrix
 from ...kernels.planned_batch import PlannedBatch
 from ...kernels.registry import Kernels
+from ...kernels.rope_write import HeadNorms
 from .config import LlamaConfig
 
 Tensor = torch.Tensor
@@ -19,7 +21,8 @@ AnyBatch = Batch | PlannedBatch
 
 @dataclass(frozen=True, slots=True)
 class Block:
-    """qkv is [q; k; v] and gate_up is [gate; up], one product each. attention_norm, ffn_norm: [width]."""
+    """qkv is [q; k; v] and gate_up is [gate; up], one product each. attention_norm, ffn_norm: [width]. bias: of qkv,
+    [q + k + v]. head_norms: of each head of q and k."""
 
     attention_norm: Tensor
     qkv: Matrix
@@ -27,6 +30,8 @@ class Block:
     ffn_norm: Tensor
     gate_up: Matrix
     down: Matrix
+    bias: Tensor | None = None
+    head_norms: HeadNorms | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,7 +81,10 @@ def forward(model: Llama, cache: PagedCache, tokens: Tensor, batch: AnyBatch, wa
 
 def attention(model: Llama, block: Block, x: Tensor, k: Tensor, v: Tensor, batch: AnyBatch) -> Tensor:
     ops = model.kernels
-    q = ops.rope_write(ops.linear(x, block.qkv), model.cos, model.sin, k, v, batch)
+    qkv = ops.linear(x, block.qkv)
+    if block.bias is not None:
+        qkv += block.bias
+    q = ops.rope_write(qkv, model.cos, model.sin, k, v, batch, norms=block.head_norms)
     return ops.linear(ops.attend(q, k, v, batch, model.config.head_dim**-0.5), block.out)
 
 

@@ -11,7 +11,7 @@ import torch
 from ...kernels.linear import Groups, Matrix
 from ...kernels.registry import Kernels, kernels
 from ...kernels.rope_scaling import Divided
-from ...kernels.rope_write import rope_table
+from ...kernels.rope_write import HeadNorms, rope_table
 from ..config import EngineConfig
 from ..errors import InvalidParameter
 from .config import LlamaConfig
@@ -60,7 +60,7 @@ def build_llama(config: LlamaConfig, source: Source, ops: Kernels, dtype: torch.
             config=config,
             kernels=ops,
             embedding=embedding,
-            blocks=tuple(_block(f"blk.{layer}.", tensor, matrix) for layer in range(config.layers)),
+            blocks=tuple(_block(config, f"blk.{layer}.", tensor, matrix) for layer in range(config.layers)),
             norm=tensor("output_norm.weight"),
             head=ops.pack_linear(embedding, groups("token_embd.weight")) if config.tied else matrix("output.weight"),
             cos=cos.to(device),
@@ -79,15 +79,25 @@ def _joined(parts: list[Groups | None]) -> Groups | None:
     return Groups(codes, scale, offset)
 
 
-def _block(prefix: str, tensor: Callable[..., torch.Tensor], matrix: Callable[..., Matrix]) -> Block:
-    def names(*parts: str) -> list[str]:
-        return [f"{prefix}{part}.weight" for part in parts]
+def _block(
+    config: LlamaConfig, prefix: str, tensor: Callable[..., torch.Tensor], matrix: Callable[..., Matrix]
+) -> Block:
+    def names(*parts: str, kind: str = "weight") -> list[str]:
+        return [f"{prefix}{part}.{kind}" for part in parts]
 
+    q_k_v = "attn_q", "attn_k", "attn_v"
     return Block(
         attention_norm=tensor(*names("attn_norm")),
-        qkv=matrix(*names("attn_q", "attn_k", "attn_v")),
+        qkv=matrix(*names(*q_k_v)),
         out=matrix(*names("attn_output")),
         ffn_norm=tensor(*names("ffn_norm")),
         gate_up=matrix(*names("ffn_gate", "ffn_up")),
         down=matrix(*names("ffn_down")),
+        bias=tensor(*names(*q_k_v, kind="bias")) if config.biases else None,
+        head_norms=_head_norms(config, prefix, tensor) if config.head_norms else None,
     )
+
+
+def _head_norms(config: LlamaConfig, prefix: str, tensor: Callable[..., torch.Tensor]) -> HeadNorms:
+    q, k = (tensor(f"{prefix}{part}.weight") for part in ("attn_q_norm", "attn_k_norm"))
+    return HeadNorms(q, k, config.rms_eps)

@@ -24,9 +24,10 @@ _INDEX_BYTES = 64 << 20
 _SHARD = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._-]{0,200}\.safetensors")
 _DTYPES = ("F32", "F16", "BF16")
 _LEFT_OVER = re.compile(r".*\.rotary_emb\.inv_freq")  # of old files; computed from the config
-_BLOCK = re.compile(r"blk\.(\d+)\.(\w+)\.weight")
+_BLOCK = re.compile(r"blk\.(\d+)\.(\w+)\.(weight|bias)")
 _IN_BLOCK = {
     "attn_norm": "input_layernorm", "attn_q": "self_attn.q_proj", "attn_k": "self_attn.k_proj",
+    "attn_q_norm": "self_attn.q_norm", "attn_k_norm": "self_attn.k_norm",
     "attn_v": "self_attn.v_proj", "attn_output": "self_attn.o_proj", "ffn_norm": "post_attention_layernorm",
     "ffn_gate": "mlp.gate_proj", "ffn_up": "mlp.up_proj", "ffn_down": "mlp.down_proj",
 }
@@ -37,7 +38,7 @@ _OUTSIDE = {"token_embd.weight": _EMBEDDING, "output_norm.weight": "model.norm.w
 def published(name: str) -> str:
     """What Hugging Face calls the tensor that GGUF calls `name`."""
     inside = _BLOCK.fullmatch(name)
-    return f"model.layers.{inside[1]}.{_IN_BLOCK[inside[2]]}.weight" if inside else _OUTSIDE[name]
+    return f"model.layers.{inside[1]}.{_IN_BLOCK[inside[2]]}.{inside[3]}" if inside else _OUTSIDE[name]
 
 
 class Shards:

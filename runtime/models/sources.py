@@ -37,7 +37,7 @@ class GGUFSource:
     def groups(self, name: str) -> Groups | None:
         info = self._gguf.info(name)
         rows = self._gguf.raw(name).reshape(info.shape[0], -1)
-        heads = permuted_heads(self._config, name)
+        heads = permuted_heads(self._gguf, self._config, name)
         return few_bits(info.type, unpermute_rows(rows, heads) if heads else rows)
 
 

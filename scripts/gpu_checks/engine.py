@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 
 import torch
 from msgspec import structs
@@ -24,6 +25,7 @@ Report = Callable[[str, bool, str], None]
 Answer = tuple[list[int], list[TokenLogprob]]
 SHAPE = LlamaConfig(layers=4, width=512, heads=8, kv_heads=2, head_dim=64, ffn=1024, vocab=1000, context=4096,
                     rope_theta=1e4, rms_eps=1e-5, tied=True)
+QWEN = replace(SHAPE, biases=True, head_norms=True)  # what Qwen 2 and Qwen 3 have beside it
 PAGES, BUDGET = 400, 12
 TEXT = tuple((31 * n + n * n // 7) % SHAPE.vocab for n in range(1500))
 PROMPTS = tuple(TEXT[:length] + own for length, own in (
@@ -32,10 +34,10 @@ PROMPTS = tuple(TEXT[:length] + own for length, own in (
 TEXTS = [[5, *range(100, 130)], [6, 7, *range(200, 230)], [6, 8, *range(300, 310)]]
 
 
-def executor(device: Device, dtype: str, exact: bool) -> Executor:
+def executor(device: Device, dtype: str, exact: bool, shape: LlamaConfig = SHAPE) -> Executor:
     config = EngineConfig(device=device, dtype=dtype, exact=exact, pages=PAGES, max_rows=16)  # type: ignore[arg-type]
     ops = kernels(device, DTYPES[dtype], "exact" if exact else "fast")
-    return executor_of(build_llama(SHAPE, RandomWeights(SHAPE), ops, DTYPES[dtype], torch.device(device)), config)
+    return executor_of(build_llama(shape, RandomWeights(shape), ops, DTYPES[dtype], torch.device(device)), config)
 
 
 def answers(one: Executor, prompts: Sequence[tuple[int, ...]], *, at_once: bool, step_tokens: int = 512,
@@ -67,16 +69,17 @@ def alone(one: Executor, forced: bool) -> list[Answer]:
             for place, prompt in enumerate(PROMPTS, 1)]
 
 
-def check_law_2(report: Report) -> None:
+def check_law_2(report: Report, name: str, shape: LlamaConfig) -> None:
     """Cache hit x chunking x forced text x preemption: the bits of each answer alone."""
-    one = executor("cuda", "bfloat16", True)
+    one = executor("cuda", "bfloat16", True, shape)
     expected = {forced: alone(one, forced) for forced in (False, True)}
-    report("forced text changes no token", [a for a, _ in expected[True]] == [a for a, _ in expected[False]], "")
+    tokens = {forced: [said for said, _ in found] for forced, found in expected.items()}
+    report(f"{name}: forced text changes no token", tokens[True] == tokens[False], "")
     for at_once, step_tokens, pages, forced in itertools.product(
             (False, True), (512, 61), (PAGES, 90), (False, True)):
         found = answers(one, PROMPTS, at_once=at_once, step_tokens=step_tokens, pages=pages, forced=forced)
         wrong = sum(a != b for a, b in zip(found, expected[forced], strict=True))
-        report(f"exact: at once {at_once}, {step_tokens} a step, {pages} pages, forced {forced}", not wrong,
+        report(f"{name} exact: at once {at_once}, {step_tokens} a step, {pages} pages, forced {forced}", not wrong,
                f"{wrong} of {len(PROMPTS)} answers differ")
 
 
@@ -112,6 +115,7 @@ def check_against_cpu(report: Report) -> None:
 
 
 def run(report: Report) -> None:
-    check_law_2(report)
+    check_law_2(report, "llama", SHAPE)
+    check_law_2(report, "qwen", QWEN)
     check_scores(report)
     check_against_cpu(report)

@@ -1,8 +1,11 @@
-"""The model of SmolLM2-135M's shape with random weights: the executor on the GPU against the one on the CPU."""
+"""The model of SmolLM2-135M's shape with random weights: the executor on the GPU against the one on the CPU. Once as it
+is, once with the biases of Qwen 2 and the norms of Qwen 3."""
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable
+from dataclasses import replace
 
 import numpy as np
 import torch
@@ -20,6 +23,7 @@ from ..random_weights import RandomWeights
 Report = Callable[[str, bool, str], None]
 SHAPE = LlamaConfig(layers=30, width=576, heads=9, kv_heads=3, head_dim=64, ffn=1536, vocab=49152, context=2048,
                     rope_theta=1e5, rms_eps=1e-5, tied=True)
+SHAPES = {"llama": SHAPE, "qwen": replace(SHAPE, biases=True, head_norms=True)}
 
 
 def carried_out(
@@ -34,9 +38,9 @@ def carried_out(
     return logits, executor.result(ticket)
 
 
-def executor(device: Device, dtype: str) -> TorchExecutor | PagedExecutor:
+def executor(shape: LlamaConfig, device: Device, dtype: str) -> TorchExecutor | PagedExecutor:
     config = EngineConfig(dtype=dtype, device=device, pages=64, threads=8)  # type: ignore[arg-type]
-    model = build_llama(SHAPE, RandomWeights(SHAPE), kernels(device, DTYPES[dtype], "fast"), DTYPES[dtype],
+    model = build_llama(shape, RandomWeights(shape), kernels(device, DTYPES[dtype], "fast"), DTYPES[dtype],
                         torch.device(device))
     return PagedExecutor(model, config) if device == "cuda" else TorchExecutor(model, config)
 
@@ -57,8 +61,8 @@ def steps(first_pick: Pick) -> list[tuple[Plan, list[Pick]]]:
 
 
 def run(report: Report) -> None:
-    for dtype, limit in (("float32", 1e-4), ("bfloat16", 6e-2)):
-        cpu, cuda = executor("cpu", dtype), executor("cuda", dtype)
+    for (name, shape), (dtype, limit) in itertools.product(SHAPES.items(), (("float32", 1e-4), ("bfloat16", 6e-2))):
+        cpu, cuda = executor(shape, "cpu", dtype), executor(shape, "cuda", dtype)
         # In bfloat16 the best token may be another one on the other device: what follows is then given.
         first_pick = Pick(1, temperature=0.0, target=None if dtype == "float32" else 1234)
         for number, (plan, picks) in enumerate(steps(first_pick)):
@@ -66,4 +70,5 @@ def run(report: Report) -> None:
             gap = float(((ours - expected).norm() / expected.norm()).nan_to_num(1e9))
             same = sum(a.token == b.token for a, b in zip(mine, theirs, strict=True))
             good = gap < limit and (dtype != "float32" or same == len(picks))
-            report(f"model {dtype}, step {number}", good, f"logits {gap:.0e}, {same} of {len(picks)} tokens the same")
+            report(f"model {name}, {dtype}, step {number}", good,
+                   f"logits {gap:.0e}, {same} of {len(picks)} tokens the same")

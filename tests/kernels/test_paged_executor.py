@@ -14,6 +14,7 @@ from espalier.kernels.registry import kernels
 from espalier.runtime.edits import Tally
 from espalier.runtime.errors import EngineFault, InvalidParameter
 from espalier.runtime.messages import Generate, Sampling
+from espalier.runtime.models.config import LlamaConfig
 from espalier.runtime.models.files import open_model
 from espalier.runtime.models.load import read_model
 from espalier.runtime.paged_executor import PagedExecutor
@@ -30,9 +31,9 @@ TEXT = tuple((7 * n * n + 3) % 100 for n in range(40))
 ONES = (-1, -1, -1, 31)
 
 
-def paged(*, share_from: int = 1, **fields: object) -> PagedExecutor:
+def paged(*, share_from: int = 1, shape: LlamaConfig = SHAPE, **fields: object) -> PagedExecutor:
     config = tiny_config(**({"device": "cuda", "dtype": "bfloat16", "pages": 32} | fields))
-    return PagedExecutor(tiny_llama.tiny_llama(config, 0, SHAPE, DEVICE), config, share_from=share_from)
+    return PagedExecutor(tiny_llama.tiny_llama(config, 0, shape, DEVICE), config, share_from=share_from)
 
 
 @pytest.fixture(scope="module")
@@ -57,11 +58,13 @@ def test_chunks_company_and_copied_slots_change_no_bit(executor: PagedExecutor) 
     assert step(executor, rows, picks, PageCopy(4, 6, 4)) == whole
 
 
-def test_rows_on_shared_pages_give_what_the_cpu_gives() -> None:
+@pytest.mark.parametrize("shape", [SHAPE, replace(SHAPE, biases=True), replace(SHAPE, head_norms=True)],
+                         ids=["llama", "qwen2", "qwen3"])
+def test_rows_on_shared_pages_give_what_the_cpu_gives(shape: LlamaConfig) -> None:
     """In float32; two of the rows part inside the second page, two share both, one token is named by its pick."""
     masks = np.array([ONES, (1 << 5 | 1 << 9, 0, 1 << 2, 0)], np.int32)
     cpu = tiny_config()
-    both = (paged(dtype="float32", exact=False), TorchExecutor(tiny_llama.tiny_llama(cpu, 0, SHAPE), cpu))
+    both = (paged(dtype="float32", exact=False, shape=shape), TorchExecutor(tiny_llama.tiny_llama(cpu, 0, shape), cpu))
     shared = [Row((5,), 16, (1, 2, 3), (0,)), Row((0,), 16, (1, 2, 4), (0,), sampled_from=0),
               Row((*TEXT[12:14], 6), 12, (1, 5), (2,))]
     picks = [Pick(0, mask=1, temperature=0.0), Pick(1, temperature=0.0, top_logprobs=3), Pick(2, target=17)]

@@ -63,10 +63,11 @@ def llama_fields(**changes: int | float | str) -> Mapping[str, int | float | str
 
 
 def add_llama(writer: gguf.GGUFWriter, fields: Mapping[str, int | float | str],
-              tensors: Mapping[str, NDArray[np.uint8] | NDArray[np.float32]], kind: str = "") -> None:
+              tensors: Mapping[str, NDArray[np.uint8] | NDArray[np.float32]], kind: str = "",
+              architecture: str = "llama") -> None:
     """kind: of the tensors that are uint8."""
     for name, value in fields.items():
-        key = f"llama.{name}"
+        key = f"{architecture}.{name}"
         if isinstance(value, str):
             writer.add_string(key, value)
         elif isinstance(value, float):

@@ -33,9 +33,9 @@ STATED: Mapping[str, Any] = {
 Weights = Mapping[str, NDArray[np.float32]]
 
 
-def weights(seed: int = 0, *, tied: bool = True) -> Weights:
+def weights(seed: int = 0, *, tied: bool = True, config: LlamaConfig = CONFIG) -> Weights:
     """By the names of GGUF, in half-rotation order."""
-    shapes = llama_shapes(CONFIG)
+    shapes = llama_shapes(config)
     if not tied:
         shapes["output.weight"] = shapes["token_embd.weight"]
     return {name: values(shape, 100 * seed + n) for n, (name, shape) in enumerate(shapes.items())}
@@ -76,16 +76,16 @@ def folder(path: Path, tensors: Weights, *, config: Mapping[str, Any] = {}, toke
     return path
 
 
-def gguf_file(path: Path, tensors: Weights) -> Path:
-    """The same model as a converter writes it: rows of q and k in pairs."""
-    heads = {"attn_q": CONFIG.heads, "attn_k": CONFIG.kv_heads}
+def gguf_file(path: Path, tensors: Weights, architecture: str = "llama", pre: str = "smollm") -> Path:
+    """The same model as a converter writes it: rows of q and k in pairs, where it does so."""
+    heads = {"attn_q.w": CONFIG.heads, "attn_k.w": CONFIG.kv_heads} if architecture == "llama" else {}
 
     def fill(writer: gguf.GGUFWriter) -> None:
         stored = {name: paired(tensor, next((n for part, n in heads.items() if part in name), 0))
                   for name, tensor in tensors.items()}
-        add_llama(writer, llama_fields(), stored)
+        add_llama(writer, llama_fields(), stored, architecture=architecture)
         writer.add_tokenizer_model("gpt2")
-        writer.add_tokenizer_pre("smollm")
+        writer.add_tokenizer_pre(pre)
         writer.add_token_list(TEXTS)
         writer.add_token_types([3 if text in SPECIALS else 1 for text in TEXTS])
         writer.add_token_merges(list(MERGES))
@@ -94,7 +94,7 @@ def gguf_file(path: Path, tensors: Weights) -> Path:
         writer.add_eot_token_id(2)
         writer.add_chat_template(TEMPLATE)
 
-    return written(path, fill)
+    return written(path, fill, architecture)
 
 
 def paired(rows: NDArray[np.float32], heads: int) -> NDArray[np.float32]:

@@ -86,7 +86,7 @@ def test_the_divisors_of_llama3_are_those_of_its_formula(tmp_path: Path) -> None
 
 
 REFUSED: dict[str, tuple[dict[str, Any], str]] = {
-    "another architecture": ({"architectures": ["Qwen2ForCausalLM"]}, "architectures"),
+    "another architecture": ({"architectures": ["Gemma3ForCausalLM"]}, "architectures"),
     "no architecture": ({"architectures": ...}, "architectures"),
     "two of them": ({"architectures": ["LlamaForCausalLM"] * 2}, "architectures"),
     "attention bias": ({"attention_bias": True}, "attention_bias"),
