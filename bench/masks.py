@@ -59,7 +59,7 @@ def measure(model: str) -> list[Measure]:
     texts = records(model)
     tokenizer = Tokenizer.from_gguf(GGUFFile.open(resolve(model)))
     vocabulary = Vocabulary(tokenizer.token_bytes, special=tokenizer.special_ids, stop=tokenizer.stop_ids,
-                            encode=tokenizer.encode)
+                            encode=tokenizer.encode_exactly)
     start = time.perf_counter()
     grammar = compile_constraint(JsonSchema(schema_text(Record)))
     compiled = CompiledGrammar(grammar, vocabulary, MaskTable(vocabulary.size))

@@ -8,7 +8,7 @@ from .answering import Cut
 from .checks import check_tokens
 from .lease import TokenChain
 from .textchain import TextChain
-from .words import Part, Words
+from .words import Part, Place, Words
 
 
 class BranchState:
@@ -17,12 +17,13 @@ class BranchState:
     busy: an answer is being generated. sent: how many tokens the engine's lease has.
     """
 
-    def __init__(self, words: Words, chain: TokenChain | None = None, text: TextChain | None = None, sent: int = 0
-                 ) -> None:
+    def __init__(self, words: Words, chain: TokenChain | None = None, text: TextChain | None = None, sent: int = 0,
+                 place: Place = "start") -> None:
         self._words = words
         self._chain = TokenChain() if chain is None else chain
         self._text = TextChain() if text is None else text
         self._tail: list[Part] = []
+        self._place = place  # of the tail
         self.sent = sent
         self.busy = False
 
@@ -45,7 +46,7 @@ class BranchState:
         """Raises InvalidParameter for ids outside of the vocabulary."""
         check_tokens("tokens", ids, self._words.vocab_size)
         self.flush()
-        self._chain.extend(ids)
+        self._add(ids)
         self._text = self._text.append(self._decoded(ids))
 
     @property
@@ -64,7 +65,7 @@ class BranchState:
         Raises MissingByte or InvalidParameter for text that cannot be spelled; the branch is then as before.
         """
         if self._tail:
-            self._chain.extend(self._words.encode_parts(self._tail))
+            self._add(self._words.encode_parts(self._tail, self._place))
             self._text = self._text.append("".join(map(self._spelled, self._tail)))
             self._tail = []
         return len(self._chain)
@@ -82,21 +83,31 @@ class BranchState:
 
     def take_answer(self, cut: Cut) -> None:
         """What stays of an answer; the engine's lease has its tokens already."""
-        self._chain.extend(cut.tokens)
+        self._add(cut.tokens)
         self._text = self._text.append(cut.text)
         self.sent = len(self._chain)
         if cut.literal:
             self._tail.append(cut.literal)
+            self._place = "middle"
 
     def copy(self) -> BranchState:
         """O(1), of a flushed branch."""
-        return BranchState(self._words, self._chain.copy(), self._text, self.sent)
+        return BranchState(self._words, self._chain.copy(), self._text, self.sent, self._place)
+
+    def encode_next(self, text: str) -> list[int]:
+        """What the tokens of a text would be behind a flushed branch."""
+        return self._words.encode_parts((text,), self._place)
 
     def whole_text(self) -> str:
         return self._text.whole() + "".join(map(self._spelled, self._tail))
 
     def all_tokens(self) -> list[int]:
         return self._chain.slice(0, self.flush())
+
+    def _add(self, ids: Sequence[int]) -> None:
+        self._chain.extend(ids)
+        if ids:
+            self._place = "section" if ids[-1] in self._words.special_ids else "middle"
 
     def _decoded(self, ids: Sequence[int]) -> str:
         """As `decode`, with special tokens spelled as the template spells them."""

@@ -94,7 +94,7 @@ def bind_grammars(words: Words, size: int, config: EngineConfig) -> Constraints:
     from ..grammars.vocabulary import Vocabulary
 
     vocabulary = Vocabulary(
-        words.token_bytes, special=words.special_ids, stop=words.stop_ids, encode=words.encode, size=size,
+        words.token_bytes, special=words.special_ids, stop=words.stop_ids, encode=words.encode_exactly, size=size,
         specials=named_specials(words),
     )
     prepare_bodies(vocabulary)

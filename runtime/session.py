@@ -217,7 +217,8 @@ class Session:
             raise InvalidParameter("there are no choices", where="choices", fix="Give at least one.")
         if "" in choices:
             raise InvalidParameter("a choice is empty", where=f"choices/{list(choices).index('')}")
-        encoded = tuple(tuple(self._tokenizer.encode(choice)) for choice in choices)
+        state.flush()
+        encoded = tuple(tuple(state.encode_next(choice)) for choice in choices)
         self._begin(state, max(map(len, encoded)))
         chosen = await self._ask(state, lambda request, new: Choose(request, branch, new, encoded))
         if not isinstance(chosen, Chosen):

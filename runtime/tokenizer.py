@@ -13,6 +13,7 @@ from ..grammars.errors import MissingByte
 from .errors import InvalidParameter
 from .gguf import GGUFFile
 from .vocabulary import Vocabulary, read_vocabulary
+from .words import Place
 
 Part = str | int
 """Of template text: plain text, or the id of a special token."""
@@ -37,6 +38,7 @@ class Tokenizer:
         self.add_bos = vocabulary.bos_id is not None and vocabulary.add_bos
         self.prefix = (vocabulary.bos_id,) if self.add_bos and vocabulary.bos_id is not None else ()
         self._encoder = vocabulary.encoder
+        self._changes = vocabulary.changes
         self._known_bytes = bytes(token[0] for token in self.token_bytes if len(token) == 1)
         self._user_defined = dict(vocabulary.user_defined)
         self._user_pattern = _pattern(self._user_defined)
@@ -47,14 +49,22 @@ class Tokenizer:
         """Raises TokenizerError, or WeightsError when a key is missing or of the wrong type."""
         return cls(read_vocabulary(gguf))
 
-    def encode(self, text: str) -> list[int]:
-        """All of `text` as ordinary text. Raises MissingByte when the vocabulary cannot spell it, InvalidParameter
-        when it is not Unicode text (a lone surrogate)."""
-        self._check_spellable(text)
-        if self._user_pattern is None:
-            return self._encode_ordinary(text)
+    def encode(self, text: str, place: Place = "start") -> list[int]:
+        """All of `text` as ordinary text that stands at `place`, changed as the model's tokenizer changes texts. Raises
+        MissingByte when the vocabulary cannot spell it, InvalidParameter when it is not Unicode text (a lone
+        surrogate)."""
+        self._check_unicode(text)
         ids: list[int] = []
-        for part in _split(text, self._user_pattern, self._user_defined):
+        for part in self._split_user_defined(text):
+            ids += [part] if isinstance(part, int) else self._encode_ordinary(self._changes.applied(part, place))
+            place = "section"
+        return ids
+
+    def encode_exactly(self, text: str) -> list[int]:
+        """Ids that spell just `text`, behind other text: what an answer is made of. Raises like `encode`."""
+        self._check_unicode(text)
+        ids: list[int] = []
+        for part in self._split_user_defined(text):
             ids += [part] if isinstance(part, int) else self._encode_ordinary(part)
         return ids
 
@@ -64,18 +74,19 @@ class Tokenizer:
             return (text,) if text else ()
         return tuple(_split(text, self._special_pattern, self.specials))
 
-    def encode_parts(self, parts: Iterable[Part]) -> list[int]:
-        """Texts in a row are encoded as one. Raises like `encode`."""
+    def encode_parts(self, parts: Iterable[Part], place: Place = "start") -> list[int]:
+        """Texts in a row are encoded as one. place: of the first part. Raises like `encode`."""
         ids: list[int] = []
         texts: list[str] = []
         for part in parts:
             if isinstance(part, str):
                 texts.append(part)
                 continue
-            ids += self.encode("".join(texts))
+            ids += self.encode("".join(texts), place)
             texts.clear()
             ids.append(part)
-        return ids + self.encode("".join(texts))
+            place = "section"
+        return ids + self.encode("".join(texts), place)
 
     def encode_template(self, text: str) -> list[int]:
         """Special strings in `text` become special ids. Never for text of users."""
@@ -96,17 +107,26 @@ class Tokenizer:
         """Special ids give nothing; bytes that are no UTF-8 give U+FFFD."""
         return self.bytes_of(ids).decode(errors="replace")
 
+    def _split_user_defined(self, text: str) -> list[Part]:
+        if self._user_pattern is None:
+            return [text]
+        return _split(text, self._user_pattern, self._user_defined)
+
     def _encode_ordinary(self, text: str) -> list[int]:
+        self._check_spellable(text)
         return self._encoder.encode(text, add_special_tokens=False).ids
 
-    def _check_spellable(self, text: str) -> None:
+    def _check_unicode(self, text: str) -> None:
         try:
-            raw = text.encode()
+            text.encode()
         except UnicodeEncodeError as error:
             raise InvalidParameter(
                 "the text holds a lone surrogate, which is not Unicode text", where=f"character {error.start}",
                 fix="Decode the input as UTF-8 first.",
             ) from error
+
+    def _check_spellable(self, text: str) -> None:
+        raw = text.encode()
         missing = raw.translate(None, self._known_bytes)
         if missing:
             raise MissingByte(

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,7 +14,8 @@ from typing import Any
 import tokenizers
 
 from .errors import TokenizerError
-from .tokenizer_steps import SPACE_MARK
+from .text_changes import SPACE_MARK
+from .tokenizer_steps import without_changes
 from .vocabulary import byte_level_bytes, is_delimiter
 
 _BYTE_FALLBACK = re.compile(r"<0x([0-9A-Fa-f]{2})>")
@@ -25,7 +26,7 @@ _END_WORDS = ("<|im_end|>", "<|eot_id|>", "<|endoftext|>", "<|end_of_text|>", "<
 @dataclass(frozen=True, slots=True)
 class FileVocabulary:
     """tokens[id]: the bytes an id stands for, b"" for special and unused ids. stop: the end ids that the file names by
-    one of the usual words. encode: plain text to ids, no specials added."""
+    one of the usual words. encode: plain text to ids that spell it as it is, no specials added."""
 
     tokens: tuple[bytes, ...]
     special: frozenset[int]
@@ -48,13 +49,25 @@ def read_tokenizer_file(path: Path) -> FileVocabulary:
     """Byte-level and byte-fallback tokenizers. Raises TokenizerError, which names the file."""
     with library_faults("not a tokenizer.json", str(path)):
         library = tokenizers.Tokenizer.from_file(str(path))
-        added = json.loads(path.read_text(encoding="utf-8")).get("added_tokens", [])
+        data = json.loads(path.read_text(encoding="utf-8"))
+        added = data.get("added_tokens", [])
+        _keep_texts(library, data)
     spelled = spelling(library, added, str(path))
     stop = frozenset(i for word in _END_WORDS if (i := library.token_to_id(word)) in spelled.special and i is not None)
     if not stop:
         raise TokenizerError("no end token is known by name", where=str(path), fix=f"Known: {', '.join(_END_WORDS)}.")
     return FileVocabulary(spelled.tokens, spelled.special, stop,
                           lambda text: library.encode(text, add_special_tokens=False).ids)
+
+
+def _keep_texts(library: tokenizers.Tokenizer, data: Mapping[str, Any]) -> None:
+    """Takes out the steps that compose letters or put a space in front."""
+    model = {"type": "BPE", "vocab": {}, "merges": []}
+    steps = {key: data.get(key) for key in ("normalizer", "pre_tokenizer")}
+    bare = {"version": "1.0", "added_tokens": list[Any](), "post_processor": None, "decoder": None, "model": model}
+    read = json.loads(tokenizers.Tokenizer.from_str(json.dumps(bare | steps)).to_str())  # older spellings as newer ones
+    kept = tokenizers.Tokenizer.from_str(json.dumps(bare | without_changes(read)))
+    library.normalizer, library.pre_tokenizer = kept.normalizer, kept.pre_tokenizer
 
 
 @contextmanager

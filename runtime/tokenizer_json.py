@@ -1,7 +1,7 @@
 """The tokenizer of a folder in the form of Hugging Face: tokenizer.json, read by the library that writes it.
 
-What changes a text (lower case, composed letters, a space put in front) is refused; only the mark of SentencePiece for
-a space comes back as one. Special tokens are kept out of the encoder, as for every tokenizer here.
+Of what changes a text only NFC and a space put in front are known, and told apart from the encoder; the mark of
+SentencePiece for a space comes back as one. Special tokens are kept out of the encoder, as for every tokenizer here.
 """
 
 from __future__ import annotations
@@ -15,8 +15,9 @@ import tokenizers
 
 from .errors import TokenizerError
 from .json_file import JsonFile, read_bytes
+from .text_changes import SPACE_MARK, TextChanges
 from .tokenizer_file import Spelling, library_faults, spelling
-from .tokenizer_steps import SPACE_MARK, check_steps, put_in_front
+from .tokenizer_steps import check_steps, put_in_front, text_changes, without_changes
 from .vocabulary import Vocabulary
 
 _LIMIT = 256 << 20  # bytes; the largest have about 40 MB
@@ -41,14 +42,18 @@ class TokenizerJson:
         """size: rows of the embedding; there may be more than tokens. config: tokenizer_config.json. ends: end tokens
         that other files name. Raises TokenizerError."""
         check_steps(self._data, self._file)
+        changes = text_changes(self._data)
         added = self._data.get("added_tokens") or []
         spelled = spelling(self._library, added, self._file)
-        self._check_added(added, spelled, size)
+        self._check_added(added, spelled, size, changes)
         bos, eos = (self._named(config, key, spelled) for key in ("bos_token", "eos_token"))
-        encoder = self._encoder(spelled)
+        encoder = self._encoder(spelled, without_changes(self._data))
         self._check_probes(encoder, spelled)
+        if changes:
+            self._check_changes(encoder, self._encoder(spelled, {}), changes)
         return Vocabulary(
             encoder=encoder,
+            changes=changes,
             token_bytes=spelled.tokens + (b"",) * (size - len(spelled.tokens)),
             specials={text: token for text, token in spelled.ids.items() if token in spelled.special},
             user_defined=_user_defined(spelled),
@@ -59,7 +64,9 @@ class TokenizerJson:
             add_bos=self._adds_bos(config, bos),
         )
 
-    def _check_added(self, added: list[Mapping[str, Any]], spelled: Spelling, size: int) -> None:
+    def _check_added(
+        self, added: list[Mapping[str, Any]], spelled: Spelling, size: int, changes: TextChanges
+    ) -> None:
         if len(spelled.tokens) > size:
             raise TokenizerError(f"{len(spelled.tokens)} tokens for {size} rows of the embedding", where=self._file)
         if not spelled.byte_level and not self._data["model"].get("byte_fallback"):
@@ -70,6 +77,8 @@ class TokenizerJson:
                 raise TokenizerError("the vocabulary gives it another id", where=place)
             if any(entry.get(flag) for flag in ("single_word", "lstrip", "rstrip")):
                 raise TokenizerError("tokens that take blanks beside them are not supported", where=place)
+            if changes and entry.get("normalized") and entry["id"] not in spelled.special:
+                raise TokenizerError("tokens that are looked for in changed text are not supported", where=place)
 
     def _named(self, config: JsonFile, key: str, spelled: Spelling) -> int | None:
         """A special token that the config names, by a string or by an object with its content."""
@@ -100,10 +109,11 @@ class TokenizerJson:
             raise TokenizerError("an end token behind a prompt is not supported", where=config.place("add_eos_token"))
         return config.flag("add_bos_token") if config.has("add_bos_token") else bool(front)
 
-    def _encoder(self, spelled: Spelling) -> tokenizers.Tokenizer:
+    def _encoder(self, spelled: Spelling, steps: dict[str, Any]) -> tokenizers.Tokenizer:
+        """steps: in place of the file's."""
         model = self._data["model"]
         ordinary = {word: token for word, token in model["vocab"].items() if token not in spelled.special}
-        stripped = self._data | dict.fromkeys(("post_processor", "truncation", "padding", "decoder"))
+        stripped = self._data | dict.fromkeys(("post_processor", "truncation", "padding", "decoder")) | steps
         stripped |= {"added_tokens": [], "model": {**model, "vocab": ordinary, "unk_token": None}}
         with library_faults("special tokens cannot be left out", f"{self._file}: model"):
             return tokenizers.Tokenizer.from_str(json.dumps(stripped))
@@ -116,6 +126,15 @@ class TokenizerJson:
             if found != text.encode() and known.issuperset(text.encode()):
                 raise TokenizerError(f"the tokens of {text!r} spell {found!r}", where=self._file,
                                      fix="This runtime reads tokenizers that keep texts as they are.")
+
+    def _check_changes(self, encoder: tokenizers.Tokenizer, whole: tokenizers.Tokenizer, changes: TextChanges) -> None:
+        """whole: the encoder with the file's steps."""
+        for text in _PROBES:
+            ours, theirs = (each.encode(told, add_special_tokens=False).ids for each, told in (
+                (encoder, changes.applied(text, "start")), (whole, text)))
+            if ours != theirs:
+                raise TokenizerError(f"its steps change {text!r} in a way that is not known", where=self._file,
+                                     fix="This runtime reads NFC, and a space put in front.")
 
 
 def _user_defined(spelled: Spelling) -> dict[str, int]:

@@ -12,21 +12,25 @@ from tokenizers.models import BPE
 from .errors import TokenizerError
 from .gguf import GGUFFile
 from .pretokenizers import PRE_TOKENIZERS, PreTokenizerKind
+from .text_changes import NO_CHANGES, TextChanges
 
 # User-defined tokens that are no text: what templates put around turns, tools and reasoning. Tokenizers do not always
 # mark them special. Other user-defined tokens (runs of blanks, HTML tags) are text.
-_DELIMITER = re.compile(r"<\|.*\|>|</?(think|thinking|tools|tool_calls?|tool_responses?|tool_results?)>|<unused\d+>|"
-                        r"<(start|end)_of_\w+>|<(mask|pad|bos|eos|unk)>|\[[A-Z_]+\]|\[multimodal\]", re.DOTALL)
+_DELIMITER = re.compile(r"<\|.*\|>|<\uff5c.*\uff5c>|</?(think|thinking|tools|tool_calls?)>|"
+                        r"</?(tool_responses?|tool_results?)>|<unused\d+>|<(start|end)_of_\w+>|"
+                        r"<(mask|pad|bos|eos|unk)>|\[[A-Z_]+\]|\[multimodal\]", re.DOTALL)
 _NORMAL, _UNKNOWN, _CONTROL, _USER_DEFINED, _UNUSED = 1, 2, 3, 4, 5
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Vocabulary:
-    """encoder: text to ids by BPE, without special tokens. token_bytes[id]: b"" for special and unused ids. specials:
-    string -> id, control tokens that template text may name. user_defined: string -> id, matched in any text before
-    BPE. add_bos: whether a fresh prompt begins with bos_id."""
+    """encoder: text to ids by BPE, without special tokens, the text as it is. changes: what the model's tokenizer makes
+    of a text before. token_bytes[id]: b"" for special and unused ids. specials: string -> id, control tokens that
+    template text may name. user_defined: string -> id, matched in any text before BPE. add_bos: whether a fresh prompt
+    begins with bos_id."""
 
     encoder: tokenizers.Tokenizer
+    changes: TextChanges = NO_CHANGES
     token_bytes: tuple[bytes, ...]
     specials: Mapping[str, int]
     user_defined: Mapping[str, int]
@@ -48,6 +52,7 @@ def read_vocabulary(gguf: GGUFFile) -> Vocabulary:
     kind = PRE_TOKENIZERS[gguf.text("tokenizer.ggml.pre")]
     return Vocabulary(
         encoder=_encoder(kind, by_type[_NORMAL], _merges(gguf)),
+        changes=kind.changes,
         token_bytes=tuple([_bytes(i, text, types[i]) for i, text in enumerate(texts)]),
         specials=by_type[_CONTROL],
         user_defined=by_type[_USER_DEFINED],

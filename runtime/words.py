@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from types import MappingProxyType
-from typing import Protocol
+from typing import Literal, Protocol
 
 from .call_format import CallFormat
 from .conversation import Message, Tool
@@ -19,6 +19,11 @@ Part = str | int
 """Of template text: plain text, or the id of a special token."""
 
 
+Place = Literal["start", "section", "middle"]
+"""Where a text stands: at the beginning of everything (but for a begin-of-sequence token that the tokenizer itself puts
+there), behind a special token, or behind other text."""
+
+
 class TokenBytes(Protocol):
     """The bytes that an id stands for."""
 
@@ -27,7 +32,8 @@ class TokenBytes(Protocol):
 
 class Words(Protocol):
     """token_bytes[id]: b"" for special and unused ids. bos_id: the begin-of-sequence token; None when there is none.
-    prefix: what a plain prompt begins with (that token, or nothing). encode: plain text, specials in it stay text."""
+    prefix: what a plain prompt begins with (that token, or nothing). encode_exactly, encode_parts: plain text, specials
+    in it stay text; exactly: as answers spell it, the tokenizer may change a prompt. place: of the first part."""
 
     @property
     def token_bytes(self) -> Sequence[bytes]: ...
@@ -41,8 +47,8 @@ class Words(Protocol):
     def prefix(self) -> tuple[int, ...]: ...
     @property
     def vocab_size(self) -> int: ...
-    def encode(self, text: str) -> list[int]: ...
-    def encode_parts(self, parts: Iterable[Part]) -> list[int]: ...
+    def encode_exactly(self, text: str) -> list[int]: ...
+    def encode_parts(self, parts: Iterable[Part], place: Place = "start") -> list[int]: ...
     def text_of_special(self, token: int | None) -> str: ...
     def decode(self, ids: Sequence[int]) -> str: ...
 

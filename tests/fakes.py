@@ -18,7 +18,7 @@ from espalier.runtime.link import ThreadLink
 from espalier.runtime.runtime import Runtime
 from espalier.runtime.scripted_executor import Model, ScriptedExecutor
 from espalier.runtime.thinking import Thinking
-from espalier.runtime.words import NO_SWITCHES
+from espalier.runtime.words import NO_SWITCHES, Place
 
 Part = str | int
 
@@ -57,7 +57,10 @@ class ByteTokenizer:
             at += 1 if word is None else len(word)
         return ids
 
-    def encode_parts(self, parts: Iterable[Part]) -> list[int]:
+    def encode_exactly(self, text: str) -> list[int]:
+        return self.encode(text)
+
+    def encode_parts(self, parts: Iterable[Part], place: Place = "start") -> list[int]:
         ids, texts = list[int](), list[str]()
         for part in (*parts, -1):
             if isinstance(part, str):

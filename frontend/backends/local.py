@@ -78,7 +78,7 @@ class LocalModel(Model):
 
     def encode(self, text: str) -> list[int]:
         """The token ids of a text. Raises MissingByte when the vocabulary cannot spell it."""
-        return self.runtime.tokenizer.encode(text)
+        return self.runtime.tokenizer.encode_parts((text,))
 
     def stats(self) -> Stats:
         """Counters of the engine since it started, and its pages now."""

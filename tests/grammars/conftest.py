@@ -22,5 +22,5 @@ def smollm2(smollm2_path: Path) -> Vocabulary:
     """The small real model's vocabulary: byte-level BPE, 49,152 ids."""
     tokenizer = Tokenizer.from_gguf(GGUFFile.open(smollm2_path))
     return Vocabulary(
-        tokenizer.token_bytes, special=tokenizer.special_ids, stop=tokenizer.stop_ids, encode=tokenizer.encode,
+        tokenizer.token_bytes, special=tokenizer.special_ids, stop=tokenizer.stop_ids, encode=tokenizer.encode_exactly,
     )

@@ -22,7 +22,7 @@ SAMPLES = ["", "hello hello", " hello\n\n", "<|im_end|>", "a<s>\u00e9\U0001f642 
 
 
 def read(path: Path, tokenizer: dict[str, Any], config: dict[str, Any] | None = None, **stated: Any) -> Tokenizer:
-    put(path / "config.json", {**STATED, **stated})
+    put(path / "config.json", {**STATED, "vocab_size": len(TEXTS) + 1, **stated})
     put(path / "tokenizer.json", tokenizer)
     put(path / "tokenizer_config.json", {"bos_token": "<|im_start|>", "eos_token": "<|im_end|>"} | (config or {}))
     return Tokenizer(open_model(path).vocabulary())
@@ -119,13 +119,18 @@ def _added(**flags: Any) -> dict[str, Any]:
 MODEL = tokenizer_json()["model"]
 REFUSED: dict[str, tuple[dict[str, Any], dict[str, Any], str]] = {
     "lower case": ({"normalizer": {"type": "Lowercase"}}, {}, "tokenizer.json: normalizer"),
-    "composed": ({"normalizer": {"type": "Sequence", "normalizers": [{"type": "NFC"}]}}, {},
-                 "tokenizer.json: normalizer"),
-    "a space in front": ({"normalizer": {"type": "Prepend", "prepend": SPACE}}, {}, "tokenizer.json: normalizer"),
+    "composed by likeness": ({"normalizer": {"type": "Sequence", "normalizers": [{"type": "NFKC"}]}}, {},
+                             "tokenizer.json: normalizer"),
+    "a word in front": ({"normalizer": {"type": "Prepend", "prepend": "so"}}, {}, "tokenizer.json: normalizer"),
+    "a mark of no space in front": ({"normalizer": {"type": "Prepend", "prepend": SPACE}}, {}, "tokenizer.json"),
     "a space in front of letters": ({"pre_tokenizer": {**OFFSETS, "add_prefix_space": True}}, {},
                                     "tokenizer.json: pre_tokenizer"),
-    "a marked space in front": (_cut(type="Metaspace", replacement=SPACE, prepend_scheme="first", split=False), {},
+    "another mark of a space": (_cut(type="Metaspace", replacement="_", prepend_scheme="first", split=False), {},
                                 "tokenizer.json: pre_tokenizer"),
+    "tokens in composed text": (
+        {"normalizer": {"type": "NFC"}, "added_tokens": [*_added()["added_tokens"], {
+            "id": len(TEXTS), "content": "<td>", "special": False, **FLAGS, "normalized": True}]},
+        {}, "tokenizer.json: added_tokens: <td>"),
     "blanks lost": (_cut(type="WhitespaceSplit"), {}, "tokenizer.json: pre_tokenizer"),
     "cuts lost": (_cut(type="Split", pattern={"String": "x"}, behavior="Removed", invert=False), {},
                   "tokenizer.json: pre_tokenizer"),
