@@ -39,8 +39,8 @@ def load_runtime(model: str, config: EngineConfig, *, process: bool, progress: P
     path = resolve(model, progress=progress)
     progress(f"reading {path.name}")
     files = open_model(path)
-    tokenizer = Tokenizer(files.vocabulary())
     context = min(config.context or files.config.context, files.config.context)
+    tokenizer = Tokenizer(files.vocabulary(), context=context)
     with ExitStack() as undo:
         template = ChatTemplate(files.template(), tokenizer)
         undo.callback(template.close)

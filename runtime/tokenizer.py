@@ -10,13 +10,17 @@ import re
 from collections.abc import Iterable, Sequence
 
 from ..grammars.errors import MissingByte
-from .errors import InvalidParameter
+from .errors import InvalidParameter, PromptTooLong
 from .gguf import GGUFFile
+from .text_changes import NO_CHANGES
 from .vocabulary import Vocabulary, read_vocabulary
 from .words import Place
 
 Part = str | int
 """Of template text: plain text, or the id of a special token."""
+
+
+_LONG = 1 << 12  # characters; what is longer is encoded without holding the interpreter
 
 
 class Tokenizer:
@@ -26,7 +30,8 @@ class Tokenizer:
     constrained text. stop_ids: end of sequence, of turn, of message. bos_id: None when there is none; add_bos: whether
     a fresh prompt begins with it (`prefix` is then that id; `encode` never adds it)."""
 
-    def __init__(self, vocabulary: Vocabulary) -> None:
+    def __init__(self, vocabulary: Vocabulary, *, context: int | None = None) -> None:
+        """context: most tokens of a prompt; `encode_parts` refuses unread what is certain to pass it."""
         self.vocab_size = len(vocabulary.token_bytes)
         self.token_bytes = list(vocabulary.token_bytes)
         self.specials = dict(vocabulary.specials)
@@ -43,6 +48,9 @@ class Tokenizer:
         self._user_defined = dict(vocabulary.user_defined)
         self._user_pattern = _pattern(self._user_defined)
         self._special_pattern = _pattern(self.specials)
+        self._context = context
+        # A character is a byte of its token at least; NFC makes two bytes of at most three.
+        self._most_characters = max(map(len, self.token_bytes), default=1) * (1 if self._changes is NO_CHANGES else 2)
 
     @classmethod
     def from_gguf(cls, gguf: GGUFFile) -> Tokenizer:
@@ -75,10 +83,11 @@ class Tokenizer:
         return tuple(_split(text, self._special_pattern, self.specials))
 
     def encode_parts(self, parts: Iterable[Part], place: Place = "start") -> list[int]:
-        """Texts in a row are encoded as one. place: of the first part. Raises like `encode`."""
+        """Of a prompt. Texts in a row are encoded as one. place: of the first part. Raises like `encode`, and
+        PromptTooLong."""
         ids: list[int] = []
         texts: list[str] = []
-        for part in parts:
+        for part in self._checked(list(parts)):
             if isinstance(part, str):
                 texts.append(part)
                 continue
@@ -114,7 +123,22 @@ class Tokenizer:
 
     def _encode_ordinary(self, text: str) -> list[int]:
         self._check_spellable(text)
-        return self._encoder.encode(text, add_special_tokens=False).ids
+        if len(text) <= _LONG:
+            return self._encoder.encode(text, add_special_tokens=False).ids
+        # The library lets other threads go on in its calls for many texts only.
+        return self._encoder.encode_batch_fast([text], add_special_tokens=False)[0].ids
+
+    def _checked(self, parts: list[Part]) -> list[Part]:
+        """The parts. Raises PromptTooLong where the longest token of all, again and again, would pass the context:
+        megabytes take seconds to encode."""
+        if self._context is not None:
+            characters = sum(len(part) for part in parts if isinstance(part, str))
+            if characters > self._context * self._most_characters:
+                raise PromptTooLong(
+                    f"{characters} characters of prompt are more than {self._context} tokens, which is the context",
+                    where="prompt", fix="Shorten the prompt.",
+                )
+        return parts
 
     def _check_unicode(self, text: str) -> None:
         try:

@@ -8,8 +8,9 @@ from contextlib import aclosing, asynccontextmanager
 from dataclasses import dataclass, replace
 
 from ..branch import Answer, BranchId, Chunk, GenerateSpec
+from ..errors import PromptTooLong
 from ..messages import TokenLogprob, Usage
-from .asking import Question
+from .asking import Prompt, Question
 from .contract import ChatRuntime, ChatSession, Generation
 from .gate import Gate
 
@@ -99,13 +100,20 @@ async def _begun(runtime: ChatRuntime, session: ChatSession, question: Question)
     prompts: list[Asked] = []
     for prompt in question.prompts:
         branch = session.branch()
-        await asyncio.to_thread(prompt, session, branch)  # renders a template: not on the loop
+        await asyncio.to_thread(_append, prompt, session, branch, question)  # renders and encodes: not on the loop
         opened = question.thinking is not None and session.thinks(branch, question.think_first)
         specs = question.specs(session.length(branch), runtime.context, opened)
         asked, own = await _asked(session, branch, question, specs)
         prompts.append(replace(asked, opened=opened))
         generations += own
     return Choices(generations, prompts)
+
+
+def _append(prompt: Prompt, session: ChatSession, branch: BranchId, question: Question) -> None:
+    try:
+        prompt(session, branch)
+    except PromptTooLong as error:
+        raise PromptTooLong(error.message, where=question.where, fix=f"Shorten the {question.where}.") from error
 
 
 async def _asked(session: ChatSession, branch: BranchId, question: Question, specs: Sequence[GenerateSpec]

@@ -2,6 +2,8 @@ from __future__ import annotations
 
 import itertools
 import re
+import threading
+import time
 from typing import Any
 
 import numpy as np
@@ -11,7 +13,7 @@ from hypothesis import strategies as st
 
 from espalier.grammars.errors import MissingByte
 from espalier.runtime.detokenizer import Detokenizer
-from espalier.runtime.errors import EspalierError, InvalidParameter, TokenizerError, WeightsError
+from espalier.runtime.errors import EspalierError, InvalidParameter, PromptTooLong, TokenizerError, WeightsError
 from espalier.runtime.gguf import GGUFFile
 from espalier.runtime.gguf_cursor import Value
 from espalier.runtime.pretokenizers import PRE_TOKENIZERS
@@ -300,3 +302,40 @@ def test_every_special_string_of_the_small_model_stays_text(smollm2_tokenizer: T
         assert token not in ids
         assert smollm2_tokenizer.decode(ids) == f"a{special}b"
         assert smollm2_tokenizer.encode_template(special) == [token]
+
+
+def test_a_long_text_has_the_tokens_of_a_short_one() -> None:
+    long = "hello it's 42 世 " * 1000
+    assert SMALL.encode(long) == SMALL._encoder.encode(long, add_special_tokens=False).ids
+
+
+def test_other_threads_go_on_while_a_long_text_is_encoded() -> None:
+    ticks, done = 0, threading.Event()
+
+    def tick() -> None:
+        nonlocal ticks
+        while not done.is_set():
+            ticks += 1
+            time.sleep(0.001)
+
+    thread = threading.Thread(target=tick)
+    thread.start()
+    SMALL.encode("1" * 400_000)
+    done.set()
+    thread.join()
+    assert ticks > 10
+
+
+@given(st.lists(st.sampled_from(["hello", " ", "1", "世界", "😀"]), max_size=60), st.integers(1, 40))
+def test_a_prompt_that_is_refused_unread_would_pass_the_context(texts: list[str], context: int) -> None:
+    bounded = small_tokenizer(context=context)
+    try:
+        assert bounded.encode_parts(texts) == SMALL.encode_parts(texts)
+    except PromptTooLong:
+        assert len(SMALL.encode_parts(texts)) > context
+    assert bounded.encode("".join(texts)) == SMALL.encode("".join(texts))
+
+
+def test_megabytes_for_a_small_context_are_refused_unread() -> None:
+    with pytest.raises(PromptTooLong, match="4000000 characters of prompt are more than 100 tokens"):
+        small_tokenizer(context=100).encode_parts(["1" * 4_000_000])

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 
 from espalier.runtime.gguf import GGUFFile
 from espalier.runtime.tokenizer import Tokenizer
+from espalier.runtime.vocabulary import read_vocabulary
 
 from .gguf_files import file_bytes, key_array, key_text, key_u32, string
 
@@ -49,5 +50,5 @@ def metadata(
     return GGUFFile(file_bytes(keys))
 
 
-def small_tokenizer() -> Tokenizer:
-    return Tokenizer.from_gguf(metadata(tokens(), ids={"bos": 0, "eos": 1}))
+def small_tokenizer(context: int | None = None) -> Tokenizer:
+    return Tokenizer(read_vocabulary(metadata(tokens(), ids={"bos": 0, "eos": 1})), context=context)

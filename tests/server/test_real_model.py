@@ -74,6 +74,19 @@ def test_an_answer_is_an_object_of_the_schema(client: openai.OpenAI, temperature
     assert isinstance(reply.choices[0].message.parsed, Pet)
 
 
+def test_megabytes_of_prompt_are_refused_at_once_and_name_their_field(client: openai.OpenAI) -> None:
+    text = "1" * 4_000_000
+    calls = {
+        "messages": lambda: client.chat.completions.create(model=MODEL, messages=question(text), max_tokens=1),
+        "prompt": lambda: client.completions.create(model=MODEL, prompt=text, max_tokens=1),
+        "input": lambda: client.responses.create(model=MODEL, input=text),
+    }
+    for field, call in calls.items():
+        with pytest.raises(openai.BadRequestError, match=f"characters of prompt .* Shorten the {field}") as caught:
+            call()
+        assert (caught.value.param, caught.value.code) == (field, "context_length_exceeded")
+
+
 def test_an_answer_that_the_budget_closes_is_valid_and_says_length(client: openai.OpenAI) -> None:
     form = {"type": "json_schema", "json_schema": {"name": "pet", "schema": Pet.model_json_schema(), "strict": True}}
     choice = client.chat.completions.create(
