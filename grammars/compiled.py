@@ -106,10 +106,14 @@ class CompiledGrammar:
     def matcher(self, *, forcing: bool = True, closing: bool = True) -> Matcher:
         """A matcher at the start. forcing, closing: whether the overlays of laws 5 and 4 are on."""
         self.table.reach_ahead()
+        return Matcher(self, self.explorer(), forcing=forcing, closing=closing)
+
+    def explorer(self) -> Explorer:
+        """The one in which texts begin."""
         with self._lock:
             if self._explorer.crowded:
                 self._explorer = self._explore()
-            return Matcher(self, self._explorer, forcing=forcing, closing=closing)
+            return self._explorer
 
     def row(self, explorer: Explorer, configuration: Configuration, budget: int | None) -> Row:
         """The row of a configuration under a budget, pinned once. Raises BudgetTooSmall below its U."""

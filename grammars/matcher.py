@@ -50,13 +50,15 @@ class Matcher:
     is closed."""
 
     # _index: of the row `_pinned`, which is the unlimited one of the position `_asked` where that is not None.
-    __slots__ = ("_asked", "_closing", "_explorer", "_forcing", "_grammar", "_index", "_pinned", "_position")
+    # _alone: its own text fills the explorer, so that it stays there and is closed.
+    __slots__ = ("_alone", "_asked", "_closing", "_explorer", "_forcing", "_grammar", "_index", "_pinned", "_position")
 
     def __init__(self, grammar: CompiledGrammar, explorer: Explorer, *, forcing: bool, closing: bool) -> None:
         self._grammar = grammar
         self._explorer = explorer
         self._forcing = forcing
         self._closing = closing
+        self._alone = False
         self._pinned: Row | None = None
         self._asked: _Position | None = None
         self._index = 0
@@ -72,7 +74,7 @@ class Matcher:
         """
         position = self._position
         configuration = position.configuration
-        if configuration is not None and not position.plan:
+        if configuration is not None and not position.plan and not self._alone:
             row, pinned = configuration.row, self._pinned
             if (row is not None and row.index >= 0
                     and (budget is None or budget >= configuration.safe or not self._closing)):
@@ -93,6 +95,9 @@ class Matcher:
             return self._grammar.single_row(position.plan[0])
         if position.configuration is None:
             return self._grammar.stop_row()
+        if self._alone and (self._explorer.full or position.configuration.heavy):
+            least = self.min_tokens()
+            budget = least if budget is None else min(budget, least)
         return self._grammar.row(self._explorer, position.configuration, budget if self._closing else None)
 
     def _release(self) -> None:
@@ -111,7 +116,12 @@ class Matcher:
             rest = rest[1:]
         successor = None
         if configuration is not None:
-            successor = configuration.next.get(token) or self._explorer.advance(configuration, token)
+            successor = configuration.next.get(token)
+            if successor is None:
+                if (self._explorer.full or configuration.heavy) and self._moved():
+                    self.accept(token)
+                    return
+                successor = self._explorer.advance(configuration, token)
         if successor is None:
             self._end(configuration, token)
         following = _Position(position, token, successor, rest, position.need - 1)
@@ -119,6 +129,34 @@ class Matcher:
             plan = self._plan(following, successor)
             following.plan, following.need = plan.tokens, plan.need
         self._position = following
+
+    def _moved(self) -> bool:
+        """Leaves an explorer that the texts of many have filled for one with room, where its text is read again. One
+        that alone fills an explorer stays."""
+        for _ in range(0 if self._alone else 2):  # in one with others there may be too little room
+            explorer = self._grammar.explorer()
+            position = self._read_again(explorer)
+            if position is not None:
+                self._explorer, self._position, self._asked = explorer, position, None
+                return True
+        self._alone = True
+        return False
+
+    def _read_again(self, explorer: Explorer) -> _Position | None:
+        """Where its text leads in another explorer; None: there is no room for it."""
+        here, later = self._position, []
+        while here.before is not None:
+            later.append(here)
+            here = here.before
+        position = _Position(None, -1, explorer.start, here.plan, here.need)
+        for old in reversed(later):
+            successor = None
+            if old.configuration is not None and position.configuration is not None:
+                successor = explorer.advance(position.configuration, old.token)
+                if successor is None or successor.heavy or explorer.full:
+                    return None
+            position = _Position(position, old.token, successor, old.plan, old.need)
+        return position
 
     def _end(self, configuration: Configuration | None, token: int) -> None:
         """Whether the text may end with a token that leads nowhere. Raises as accept does."""
@@ -185,7 +223,7 @@ class Matcher:
         """An independent matcher at the same place; O(1)."""
         twin = Matcher.__new__(Matcher)
         twin._grammar, twin._explorer = self._grammar, self._explorer
-        twin._forcing, twin._closing = self._forcing, self._closing
+        twin._forcing, twin._closing, twin._alone = self._forcing, self._closing, self._alone
         twin._pinned, twin._asked, twin._index, twin._position = None, None, 0, self._position
         return twin
 

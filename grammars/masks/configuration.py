@@ -24,6 +24,7 @@ from ..vocabulary import Vocabulary
 from .accepting import DISTANCE, SAID, SETS_FULL, THREADS, TOO_MANY, Met, accept, intern
 from .accepting import USED as HELD
 from .doubts import doubtful
+from .filling import Filling
 from .finished import STRUCK, UNSURE, Finished
 from .looking import ENDS, USED, keep, look, without
 from .masking import NO_LIMIT, strike
@@ -59,7 +60,8 @@ class Configuration(msgspec.Struct, eq=False):
 
     number: its own in the explorer, 0 once forgotten. key: the threads, sorted, as bytes. distance: U, an upper bound
     of the tokens to acceptance; 0: the text may end. used: some frame holds free keys. answer: what arena.TEXT is here.
-    unlike: some frame holds items that others must not equal; loose: distance leaves these aside. The rest is cache:
+    unlike: some frame holds items that others must not equal; loose: distance leaves these aside. heavy: the arena may
+    have no room for the values of the items that are open. The rest is cache:
     row is good for any budget of at least `safe`, and from `clear` on but for tokens after which unlike items may need
     more; limited: rows by budget; plans: by the ids before.
     """
@@ -71,6 +73,7 @@ class Configuration(msgspec.Struct, eq=False):
     answer: int = 0
     unlike: bool = False
     loose: bool = False
+    heavy: bool = False
     next: dict[int, Configuration | None] = {}
     row: Row | None = None
     safe: int = NO_LIMIT
@@ -118,7 +121,8 @@ UNFORCED = Plan((), 0)
 class Explorer:
     """Finds and interns the configurations of one grammar over one vocabulary. Safe to call from several threads.
 
-    gaps: some places are only in the middle of a token (gaps.py)."""
+    gaps: some places are only in the middle of a token (gaps.py). full: texts fill their share of the arena, and should
+    go on elsewhere."""
 
     def __init__(self, tables: Tables, start: int, vocabulary: Vocabulary, limits: Limits, *,
                  gaps: bool = False) -> None:
@@ -129,6 +133,8 @@ class Explorer:
         self._space = Space(tables, vocabulary, nodes=limits.nodes, threads=limits.threads)
         self._address = self._space.address
         self._walker = Walker(tables, vocabulary, self._space)
+        self._filling = Filling(tables, vocabulary, self._space.arena, limits.nodes)
+        self.full = False
         self._met = Met(self._space.context, limits.threads)
         self._known: list[Configuration] = []  # the one of number n is known[n - 1]
         self._suspects = Suspects(tables, vocabulary)
@@ -136,8 +142,8 @@ class Explorer:
 
     @property
     def crowded(self) -> bool:
-        """Whether half of the arena is in use, so that new matchers should begin with a fresh explorer."""
-        return max(self._space.arena.mark()) > self._limits.nodes // 2
+        """Whether new matchers should begin with a fresh explorer."""
+        return self._filling.half
 
     @property
     def nodes(self) -> Any:
@@ -192,7 +198,10 @@ class Explorer:
                 space = self._space
                 key = space.lone.tobytes() if told[THREADS] == 1 else bytes(space.view[: told[THREADS] * _THREAD])
                 unlike = told[HELD] & 2 > 0
-                known.append(Configuration(found, key, told[DISTANCE], told[HELD] & 1 > 0, told[SAID], unlike, unlike))
+                new = Configuration(found, key, told[DISTANCE], told[HELD] & 1 > 0, told[SAID], unlike, unlike)
+                known.append(new)
+                new.heavy = new.answer > 0 and self._filling.lacks(new.threads, new.answer, new.distance)
+                self.full = self._filling.full
             successor = known[found - 1] if found else None
             if successor is not None and self._gaps and successor.distance >= GAP:
                 successor = None  # in the middle of a token
@@ -220,6 +229,7 @@ class Explorer:
         """Forgets all configurations: those that a matcher still stands in are met anew when it moves on."""
         for configuration in self._known:
             configuration.number = 0
+            configuration.next.clear()
         self._known.clear()
         self._met.clear()
 

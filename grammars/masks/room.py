@@ -12,7 +12,7 @@ from ..vocabulary import Vocabulary
 from .levels import LISTED
 
 # Bytes of an item that must be unlike others, members and levels that are open in it, and bytes of a search's way.
-_LONGEST_ITEM, _MOST_MEMBERS, _DEEPEST = 1 << 18, 1 << 14, 1 << 12
+_LONGEST_ITEM, _MOST_MEMBERS, _DEEPEST = 1 << 20, 1 << 19, 1 << 12
 
 
 class Room(NamedTuple):
