@@ -9,25 +9,24 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ..binding.context import BODY, TRIE, Context
-from ..binding.tables import CALLS, CALLS_END, COUNTER, DISTINCT, FINAL, KIND, Tables
+from ..binding.tables import CALLS, CALLS_END, COUNTER, DISTINCT, FINAL, HIGH, KIND, LOW, PLATEAU, RULE, Tables
 from ..binding.trie import PLAIN_BYTES
 from ..stepping.walk import STATE
 from .body_beside import explore, settle
 from .body_groups import grouped
 from .body_places import join
+from .body_roam import roam
 from .body_rows import survey
 from .body_steps import alphabet_of
-from .body_store import BodyRows, BodyStore
+from .body_store import WHOLE, BodyRows, BodyStore, rows_of
 from .body_tails import tails_of
-from .body_union import united
-from .body_walk import ALONE, AT, FROM, LIGHT, RETURNING, broad, looping, nodes_by_class, scout, spell, weigh
+from .body_union import ANY, united
+from .body_walk import ALONE, BIG, FROM, LIGHT, RETURNING, broad, looping, nodes_by_class, scout, spell, weigh
 
 DEEPEST = 4  # frames that what follows a body may lie in, at most
 _SPARSE = 4  # a body of fewer nodes than that part of them is left to the walk
 _NOTHING = np.zeros(0, np.uint8)
 _NO_DIFFERENCE = (np.zeros(0, np.int32), np.zeros((0, 3), np.int32))  # cut, found
-_LARGE = 256  # nodes behind an exit from which on it is no part of a tail
 _LIKELY = np.frombuffer(PLAIN_BYTES, np.uint8).copy()
 
 
@@ -57,6 +56,7 @@ class Bodies:
         self._returning: set[int] = set()
         self._direct: dict[int, Body | None] = {}
         self._sparse: set[int] = set()
+        self._unspelled: set[int] = set()  # rules whose bodies have too many states
 
     @cached_property
     def _alphabet(self) -> Any:
@@ -69,32 +69,42 @@ class Bodies:
         total = sum(int(weigh(self._context, self._nodes, s)) for s in states | under - self._sparse if s >= 0)
         return total >= self._store.worth
 
-    def of(self, state: int, frames: Callable[[], tuple[int, ...]], exact: bool, *, whole: bool) -> Body | None:
+    def of(self, state: int, frames: Callable[[], tuple[int, ...]], exact: bool, *, whole: bool,
+           register: int = 0) -> Body | None:
         """The body of a state; None when a plain walk is as good, or only a walk heeds what `exact` asks for.
 
         frames: the states in the frames to which it may return: those below, up to one that may not itself return.
-        whole: it will be asked what its tokens cost; else all are allowed.
+        whole: it will be asked what its tokens cost; else all are allowed that the register allows.
         """
-        if exact and self._tables.states[state, KIND] >= DISTINCT:
+        kind = self._tables.states.item(state, KIND)
+        if exact and kind >= DISTINCT:
             return None
-        body = self._remembered(state, whole, partial(self._find, state))
+        wanted = WHOLE if whole else ANY if kind != COUNTER else self._alike(state, register)
+        body = self._remembered(state, wanted, partial(self._find, state))
         if state not in self._returning:
             return body
         below = frames()
-        return self._remembered((state, below), whole, partial(self._find_over, state, below))
+        return self._remembered((state, below), wanted, partial(self._find_over, state, below))
 
-    def _remembered(self, key: int | tuple[int, tuple[int, ...]], whole: bool,
-                    find: Callable[[bool], Body | None]) -> Body | None:
+    def _alike(self, state: int, register: int) -> int:
+        """ANY where a register allows for the longest of tokens wherever that ends, else itself."""
+        low, plateau, high = self._tables.rules[self._tables.states[state, RULE], [LOW, PLATEAU, HIGH]].tolist()
+        return ANY if register >= low and (high < 0 or register + self._store.longest <= plateau) else register
+
+    def _remembered(self, key: int | tuple[int, tuple[int, ...]], wanted: int,
+                    find: Callable[[int], Body | None]) -> Body | None:
         known = self._known
-        if key not in known or (whole and _lacks_groups(known[key])):
-            known[key] = find(whole)
+        if key not in known:
+            known[key] = find(wanted)
+        elif not _serves(known[key], wanted):
+            known[key] = find(ANY if wanted == ANY else WHOLE)
         return known[key]
 
     def looks_below(self, state: int) -> bool:
         """Whether the body of a state, once found, depends on the frames below."""
         return state in self._returning
 
-    def _find(self, state: int, whole: bool) -> Body | None:
+    def _find(self, state: int, wanted: int) -> Body | None:
         store = self._store
         with store.room.lock:
             hub = scout(self._context, store.room.context.address, self._nodes, store.worth, _LIKELY, state)
@@ -104,13 +114,13 @@ class Bodies:
                 self._returning.add(state)
                 return None
             if hub not in (ALONE, state):
-                beside = self._beside(state, hub, whole)
+                beside = self._beside(state, hub, wanted)
                 if beside is not None:
                     return beside
             if hub == ALONE and self._may_return_behind(state):
                 self._returning.add(state)
                 return None
-            found = self._body(state, whole)
+            found = self._body(state, wanted)
             if state in self._sparse and broad(self._context, state, 1, store.worth // _SPARSE, store.room.stack):
                 self._sparse.discard(state)  # what it leads to may return
                 self._returning.add(state)
@@ -124,7 +134,7 @@ class Bodies:
         targets[acts] = tables.edges[-2 - targets[acts], 1]
         return bool(self._nodes[reads & (tables.states[targets, FINAL] == 1)].sum() >= self._store.worth)
 
-    def _find_over(self, state: int, frames: tuple[int, ...], whole: bool) -> Body | None:
+    def _find_over(self, state: int, frames: tuple[int, ...], wanted: int) -> Body | None:
         """The body of a state whose frame may return to these, or is the first."""
         states, after = self._tables.states, np.zeros(256, np.uint8)
         if len(frames) > DEEPEST:
@@ -134,15 +144,15 @@ class Bodies:
                 return None
             after |= (self._tables.go[below] != -1)[self._tables.classes]
         with self._store.room.lock:
-            return self._shared(state, after, whole)
+            return self._shared(state, after, wanted)
 
-    def _body(self, start: int, whole: bool) -> Body | None:
+    def _body(self, start: int, wanted: int) -> Body | None:
         """The body of a state by itself."""
-        if start not in self._direct or (whole and _lacks_groups(self._direct[start])):
-            self._direct[start] = self._shared(start, _NOTHING, whole)
+        if start not in self._direct or not _serves(self._direct[start], wanted):
+            self._direct[start] = self._shared(start, _NOTHING, wanted)
         return self._direct[start]
 
-    def _shared(self, start: int, after: Any, whole: bool) -> Body | None:
+    def _shared(self, start: int, after: Any, wanted: int) -> Body | None:
         store, returning = self._store, min(after.size, 1)
         loops = looping(self._context, self._nodes, start, returning)
         if loops < 0:
@@ -150,29 +160,44 @@ class Bodies:
         if loops < store.worth and not broad(self._context, start, returning, store.worth // _SPARSE, store.room.stack):
             self._sparse.add(start)
             return None
-        order = store.room.order
-        code = store.room.code
+        order, code, rule = store.room.order, store.room.code, self._tables.states.item(start, RULE)
+        if rule in self._unspelled:
+            return self._roamed(start, after, wanted)
         length = int(spell(self._context, start, returning, self._local, order, code))
         numbers = order[: order[-1]].copy()
+        if length < 0:
+            self._local[numbers] = 0
+            self._unspelled.add(rule)
+            return self._roamed(start, after, wanted)
         try:
-            if length < 0:
-                return None
             key = code[:length].tobytes() + after.tobytes()
             known, made = self._store.get(key)
-            if not known or (whole and made is not None and not made.whole):
-                made = self._make(after, numbers, whole)
-                self._store.put(key, made)
+            if not known or (made is not None and made.register not in (WHOLE, wanted)):
+                made = self._make(after, numbers, wanted)
+                if made is None or made.register < 0:  # else of no use to others
+                    self._store.put(key, made)
         finally:
             self._local[numbers] = 0
-        if made is None:
-            return None
-        exits = made.exits
-        if len(exits):
-            exits = exits.copy()
-            exits[:, FROM] = numbers[exits[:, FROM]]
-        return Body(made, numbers, *_NO_DIFFERENCE, exits)
+        return None if made is None else _numbered(made, numbers)
 
-    def _make(self, after: Any, numbers: Any, whole: bool) -> BodyRows | None:
+    def _roamed(self, start: int, after: Any, wanted: int) -> Body | None:
+        """The body of a state that has too many to be spelled, where it does not count and no costs are asked."""
+        store, room, states = self._store, self._store.room, self._tables.states
+        if wanted != ANY or states.item(start, KIND) == COUNTER:
+            return None
+        row, known = np.zeros(store.words, np.uint32), np.zeros(len(states), np.uint8)
+        fits = roam(self._context, start, after, self._local, room.order, known, room.stack, row, room.exits,
+                    room.sizes)
+        numbers = room.order[: room.sizes[0]].copy()
+        self._local[numbers] = 0
+        found = tails_of(self._context, room.exits[: room.sizes[2]], room.tails, store.listing.before, store.quotes)
+        if not fits or found is None:
+            return None
+        groups = np.zeros((len(numbers), 5), np.int32)
+        groups[:, 0], groups[:, BIG] = np.arange(len(numbers)), -1
+        return _numbered(rows_of((groups, *store.no_groups, row), found, wanted), numbers)
+
+    def _make(self, after: Any, numbers: Any, wanted: int) -> BodyRows | None:
         store, room = self._store, self._store.room
         counts = bool(self._tables.states[numbers[0], KIND] == COUNTER)
         width = store.longest + 2 if counts else 1
@@ -181,37 +206,30 @@ class Bodies:
         if survey(self._context, numbers, self._local, after, self._alphabet, store.nodes, room.stack, steps, loops,
                   line, width, room.ranges, room.exits, room.sizes, room.scratch.lines) < 0:
             return None
-        exits = room.exits[: room.sizes[2]]
-        large = store.trie.size[exits[:, AT]] > _LARGE
-        direct, exits = exits[large], exits[~large]
-        if store.trie.size[exits[:, AT]].sum() > len(store.trie.byte):
+        found = tails_of(self._context, room.exits[: room.sizes[2]], room.tails, store.listing.before, store.quotes)
+        if found is None:
             return None
-        tails, ids, tries = tails_of(self._context, exits, store.trie, store.listing.before, room.stack, store.quotes)
-        arrays = (*self._inside(room.ranges[: room.sizes[0]], loops, width, whole or counts), tails, ids)
-        context = Context(BODY.end + len(tries) * TRIE.end)
-        context.put(BODY, arrays)
-        for k, trie in enumerate(tries):
-            context.put(TRIE, trie, BODY.end + k * TRIE.end)
-        return BodyRows(*arrays, tries, direct, context, whole or counts)
+        return rows_of(self._inside(room.ranges[: room.sizes[0]], numbers, loops, width, wanted), found, wanted)
 
-    def _inside(self, found: Any, loops: Any, width: int, whole: bool) -> tuple[Any, Any, Any, Any]:
+    def _inside(self, found: Any, numbers: Any, loops: Any, width: int, wanted: int) -> tuple[Any, Any, Any, Any]:
         """(groups, tokens, rows, full) of a body, as BodyRows has them, of what a survey found."""
         store, scratch, crossing = self._store, self._store.room.scratch, self._store.room.sizes[3:].tolist()
-        if not whole:
-            groups, full = united(store.listing, scratch, found, loops, store.groups, crossing)
-            return groups, np.zeros(0, np.int32), np.zeros((0, store.words), np.uint32), full
+        if wanted != WHOLE:
+            groups, full = united(self._context, numbers, wanted, store.listing, scratch, found, loops, width,
+                                  store.groups, crossing)
+            return groups, *store.no_groups, full
         groups, tokens, rows = grouped(store.listing, scratch, found, loops, width, store.groups, crossing)
         full = np.zeros(store.words, np.uint32)
         join(rows, tokens, store.trie.twin, full)
         return groups, tokens, rows, full
 
-    def _beside(self, state: int, hub: int, whole: bool) -> Body | None:
+    def _beside(self, state: int, hub: int, wanted: int) -> Body | None:
         """The body of a state by its difference from that of a hub; None when they differ too much, or it has none."""
         room = self._store.room
         total = int(explore(self._context, room.context.address, self._store.nodes, state, hub))
         if total < 0:
             return None  # then the hub's body, which takes a hundred times as long, is not wanted either
-        base = self._body(hub, whole)
+        base = self._body(hub, wanted)
         if base is None or not settle(room.context.address, base.exits):
             return None
         found, _, left, _, _ = room.found_sizes.tolist()
@@ -219,5 +237,14 @@ class Bodies:
                     room.apart[:left].copy())
 
 
-def _lacks_groups(body: Body | None) -> bool:
-    return body is not None and not body.rows.whole
+def _numbered(made: BodyRows, numbers: Any) -> Body:
+    """A body whose states have these numbers."""
+    exits = made.exits
+    if len(exits):
+        exits = exits.copy()
+        exits[:, FROM] = numbers[exits[:, FROM]]
+    return Body(made, numbers, *_NO_DIFFERENCE, exits)
+
+
+def _serves(body: Body | None, wanted: int) -> bool:
+    return body is None or body.rows.register in (WHOLE, wanted)

@@ -35,6 +35,7 @@ from .body_steps import (
     meet,
 )
 from .body_walk import AFTER, BEFORE, DEAD, RETURNED, add_exit
+from .fetching import fetch
 
 _i8, _i4, _i44 = types.int64, types.int32[::1], types.int32[:, ::1]
 _i8s, _u1, _i88 = types.int64[::1], types.uint8[::1], types.int64[:, ::1]
@@ -48,6 +49,7 @@ ALONE, CROSSING = -1, -2
 # character so far can have crossed.
 _COMING, _BEFORE = 3, 4
 _ASCII = np.int64((1 << SPACES) - 1)  # groups, as bits
+_NODE, _LINE = 4, 8  # numbers of a node, and of what memory comes in
 
 
 @inner(types.boolean(_i8, _i8, _i8, _i8, _i44, _i8s))
@@ -134,7 +136,7 @@ def survey(  # type: ignore[no-untyped-def]
     cross = _crossing(context, numbers, local, after, alphabet, steps, loops, line, width, sizes, lines)
     both = _i8(0) if cross == 0 else (loops[0, ALONG] | cross) & loops[_second(steps, alphabet, loops) >> 2, ALONG]
     sizes[3], stack[0, _BEFORE] = cross, 1 if cross != 0 else 0
-    d, ahead = 1 if nodes.shape[0] > 0 else 0, _i8(0)
+    d = 1 if nodes.shape[0] > 0 else 0
     while d > 0 and room:
         above = stack[d - 1]
         if above[_COMING] < 0:
@@ -145,7 +147,7 @@ def survey(  # type: ignore[no-untyped-def]
         coming = above[_COMING] + 1 if down & LAST_CHILD == 0 else -1
         above[_COMING] = coming
         if coming >= 0:
-            ahead ^= nodes[nodes[coming, DOWN] >> 32, BELOW]
+            fetch(nodes, _NODE * (nodes[coming, DOWN] >> 32))
         state, counts, byte = _i8(above[0]), _i8(above[1]), down & 0xFF
         step = _i8(steps[state, classes[byte]])
         if returning and after[byte] == 1 and states[numbers[state], FINAL] == 1:
@@ -174,5 +176,6 @@ def survey(  # type: ignore[no-untyped-def]
                 stack[d, 0], stack[d, 1], stack[d, 2], stack[d, _COMING] = target, counted, behind, down >> 32
                 stack[d, _BEFORE] = 1 if aside else 0
                 d += 1
-    sizes[1] = ahead  # asks early for memory that is needed soon
+                for more in range(1, 4):  # what is as deep lies there
+                    fetch(nodes, _NODE * (down >> 32) + _LINE * more)
     return _i8(0 if room else -1)

@@ -283,11 +283,18 @@ def meet(context, number, numbers, local, after, alphabet, steps, loops, line): 
         loops[line[count - 1 - k], ALONG] = along
 
 
+@entry(types.void(_u1, _u1, _i88))
+def _tell_alphabet(classes, groups, found):  # type: ignore[no-untyped-def]
+    """Fills what alphabet_of returns."""
+    for byte in range(256):
+        row = found[classes[byte]]
+        row[BYTE], row[BITS] = byte, row[BITS] | (_i8(1) << groups[byte])
+
+
 def alphabet_of(classes: Bytes, count: int, groups: Bytes) -> Any:
     """int64 [count, 2], by class of bytes: one of its bytes, and the groups of all of them, as bits."""
     found = np.zeros((count, 2), np.int64)
-    found[classes, BYTE] = np.arange(256)
-    np.bitwise_or.at(found[:, BITS], classes, np.int64(1) << groups.astype(np.int64))
+    _tell_alphabet(classes, groups, found)
     return found
 
 

@@ -9,11 +9,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ..binding.context import SEARCH, TRIE, Context
+from ..binding.context import BODY, SEARCH, TRIE, Context
 from ..binding.trie import PLAIN_BYTES, Trie
 from .body_groups import Listing, Scratch, in_order, touched
 from .body_steps import byte_groups, gathered
-from .body_tails import Quotes
+from .body_tails import Quotes, Tails
 from .scanning import scan_of
 
 _STATES = 1 << 11  # of a body, at most
@@ -21,8 +21,10 @@ _SPELLED = 1 << 15  # numbers that spell a body, at most
 _WORTH = 1 << 14  # nodes of the vocabulary that a walk may come to, from which on a body pays
 _DENSE = 256  # tokens from which on a group is kept as a row
 _LINE = 256  # states in a line, one for each further character, that are looked along
-_NEAR = 1 << 13  # tokens, and cuts, by which a state may differ from that body
+_NEAR = 1 << 12  # tokens, and cuts, by which a state may differ from that body
+WHOLE = -2  # in place of a register: told apart by the places where they end
 _EXITS = 1 << 14  # of a body, at most
+_WAYS = 1 << 9  # in which these leave, at most
 
 
 class BodyRows(NamedTuple):
@@ -31,8 +33,8 @@ class BodyRows(NamedTuple):
     rows: uint32 [n, words]; full: [words] all groups. tails: the ways to leave, their columns as in composing.py,
     states local too; ids: their tokens, and the counts each took before; tries: of what follows the place of leaving.
     exits: the ways to leave, local too, before so much of the vocabulary that it is walked there.
-    context: of all of it. whole: whether the groups hold their tokens; else only `full` does, and a group is a place
-    where some may end.
+    context: of all of it. register: WHOLE where the groups hold their tokens; else only `full` does, and a group is a
+    place where some may end with this register, as `united` takes it (body_union.py).
     """
 
     groups: Any
@@ -44,11 +46,21 @@ class BodyRows(NamedTuple):
     tries: tuple[Trie, ...]
     exits: Any
     context: Context
-    whole: bool
+    register: int
 
     @property
     def size(self) -> int:
         return sum(int(array.nbytes) for array in (*self[:6], *(part for trie in self.tries for part in trie)))
+
+
+def rows_of(inside: tuple[Any, Any, Any, Any], found: Tails, register: int) -> BodyRows:
+    """The rows of a body, of its (groups, tokens, rows, full) and its tails."""
+    arrays = (*inside, found.tails, found.ids)
+    context = Context(BODY.end + len(found.tries) * TRIE.end)
+    context.put(BODY, arrays)
+    for k, trie in enumerate(found.tries):
+        context.put(TRIE, trie, BODY.end + k * TRIE.end)
+    return BodyRows(*arrays, found.tries, found.direct, context, register)
 
 
 class BodyStore:
@@ -63,6 +75,7 @@ class BodyStore:
         self.trie = trie
         self.tokens = tokens
         self.words = words
+        self.no_groups = np.zeros(0, np.int32), np.zeros((0, words), np.uint32)  # tokens and rows of a body without
         self.worth = worth
         self.first = np.zeros(256, np.int64)  # nodes below each first byte
         top = np.flatnonzero(trie.depth == 1)
@@ -111,6 +124,7 @@ class _Room:
         self.lock = threading.Lock()
         self.stack, self.found, self.cuts = touched(longest + 2, 5), touched(_NEAR, 3), touched(_NEAR, 2)
         self.ranges, self.exits, self.apart = touched(32 * words, 4), touched(_EXITS, 4), touched(_EXITS, 4)
+        self.tails = touched(_EXITS, 4), touched(2 * 6 * _WAYS).view(np.int64).reshape(_WAYS, 6), self.stack
         self.sizes, self.found_sizes = (np.zeros(5, np.int64) for _ in range(2))
         self.votes, self.tokens = touched(len(PLAIN_BYTES), 2), touched(_NEAR)
         self.code, self.order = touched(_SPELLED), touched(_STATES + 1)

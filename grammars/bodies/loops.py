@@ -172,9 +172,8 @@ class Loops:
         """(ids, trie) of what follows these nodes."""
         ends, before, at = exits + self._trie.size[exits], self._listing.before, np.zeros((len(exits), 4), np.int32)
         at[:, AT], at[:, WITH] = exits, BEFORE
-        trie, ids = overlaid(self._context.address, at, self._path, int((before[ends] - before[exits]).sum()),
-                             int((ends - exits).sum()))
-        return ids, trie
+        ids = np.zeros((int((before[ends] - before[exits]).sum()), 2), np.int32)
+        return ids, overlaid(self._context.address, at, self._path, ids, int((ends - exits).sum()))
 
 
 def _spread(words: Sequence[int]) -> Any:

@@ -18,7 +18,6 @@ from ..binding.context import (
     byte_of,
     costs_of,
     counts_of,
-    distance_of,
     full_of,
     go_of,
     groups_of,
@@ -38,7 +37,8 @@ from ..binding.context import (
     twin_of,
     words_of,
 )
-from ..binding.tables import BASE, CALLS, CALLS_END, COUNTER, FAR, FINAL, HIGH, KIND, LOW, PLAIN, PLATEAU, RULE, returns
+from ..binding.tables import CALLS, CALLS_END, COUNTER, FINAL, HIGH, KIND, LOW, PLATEAU, RULE, returns
+from ..bodies.body_costs import BLOCKED, cost_after
 from ..bodies.body_walk import (
     AFTER,
     AT,
@@ -64,28 +64,9 @@ from .masking import LOCAL, ROW, WORDS, walk
 FIRST, LAST = 4, 5
 ALIKE, RETURNING, APART = 0, 1, 2
 _BIG = 1 << 10  # tokens whose bits take as long as a row
-_BLOCKED = 1 << 60  # more than any limit
 
 _i8, _i4, _i44 = types.int64, types.int32[::1], types.int32[:, ::1]
 _TAILS, _TRIE = 8 * BODY.end, 8 * TRIE.end  # bytes before the tries of the tails, and of each
-
-
-@inner(_i8(CONTEXT_TYPE, _i8, _i8, _i8))
-def _cost(context, state, register, counts):  # type: ignore[no-untyped-def]
-    """Tokens to the frame's end from `state` after that many counts; _BLOCKED where they are too many or no end is."""
-    states, rules, distance = states_of(context), rules_of(context), distance_of(context)
-    rule = states[state, RULE]
-    low, high = rules[rule, LOW], rules[rule, HIGH]
-    if states[state, KIND] == PLAIN:
-        return _i8(distance[states[state, BASE]])
-    if states[state, KIND] != COUNTER:
-        return _i8(distance[states[state, BASE] + min(register, _i8(low))])
-    register += counts
-    if high >= 0 and counts > 0 and register > high:
-        return _i8(_BLOCKED)
-    column = min(register, _i8(low)) + max(_i8(0), register - rules[rule, PLATEAU])
-    cost = _i8(distance[states[state, BASE] + column])
-    return cost if cost < FAR else _i8(_BLOCKED)
 
 
 @inner(types.void(CONTEXT_TYPE, CONTEXT_TYPE, _i8, _i8))
@@ -106,11 +87,11 @@ def _put(context, body, g, allow):  # type: ignore[no-untyped-def]
 @inner(_i8(CONTEXT_TYPE, CONTEXT_TYPE, _i4, _i8, _i8))
 def _lay(context, body, numbers, register, limit):  # type: ignore[no-untyped-def]
     """Sets the bits of the groups that cost at most `limit` in the room's row, which is empty; returns the most that
-    one costs, -_BLOCKED without any. Groups share no token: where fewer do not fit, all are set and these cleared."""
+    one costs, -BLOCKED without any. Groups share no token: where fewer do not fit, all are set and these cleared."""
     groups, full, row = groups_of(body), full_of(body), row_of(context)
-    worst, fitting, others = _i8(-_BLOCKED), 0, 0
+    worst, fitting, others = _i8(-BLOCKED), 0, 0
     for g in range(groups.shape[0]):
-        cost = _cost(context, _i8(numbers[groups[g, 0]]), register, _i8(groups[g, 1]))
+        cost = cost_after(context, _i8(numbers[groups[g, 0]]), register, _i8(groups[g, 1]))
         weight = _BIG if groups[g, BIG] >= 0 else groups[g, FINISH] - groups[g, BEGIN]
         if cost <= limit:
             worst = max(worst, cost)
@@ -122,7 +103,7 @@ def _lay(context, body, numbers, register, limit):  # type: ignore[no-untyped-de
         row[w] = full[w]
     if others > 0:
         for g in range(groups.shape[0]):
-            cost = _cost(context, _i8(numbers[groups[g, 0]]), register, _i8(groups[g, 1]))
+            cost = cost_after(context, _i8(numbers[groups[g, 0]]), register, _i8(groups[g, 1]))
             if (cost <= limit) == (allow == 1):
                 _put(context, body, _i8(g), allow)
     return worst
@@ -267,11 +248,11 @@ def _read_body(context, body, numbers, cut, found, exits, limit, exact):  # type
     for k in range(cut.size):
         row[cut[k] >> 5] &= ~(np.uint32(1) << np.uint32(cut[k] & 31))
     for k in range(found.shape[0]):
-        cost = _cost(context, _i8(found[k, END]), register, _i8(found[k, COUNTS]))
+        cost = cost_after(context, _i8(found[k, END]), register, _i8(found[k, COUNTS]))
         if cost <= limit - below:
             worst = max(worst, cost)
             set_bits(row, twin, _i8(found[k, TOKEN]))
-    if worst > -_BLOCKED:
+    if worst > -BLOCKED:
         report[WORST] = max(report[WORST], worst + below)
     more = _walk_exits(context, exits, limit, exact)
     if more < 0:

@@ -266,10 +266,10 @@ class Explorer:
         if not gone and not unsure:
             return _NO_TOKENS, UNMARKED
         room = self._space.room
-        struck, left = room.struck[:gone].copy(), room.unsure[:unsure].copy()
         if unsure and configuration.used and not configuration.answer:
-            left = self._suspects.among(left, configuration.threads, self._space.arena.arrays)
-        return struck, left
+            with self._lock:
+                unsure = self._suspects.among(self._address, unsure, configuration.threads.copy(), self.longest_key())
+        return room.struck[:gone].copy(), room.unsure[:unsure].copy()
 
     def without(self, row: Any, struck: Any) -> Any:
         """A row, uint32 [words], less the tokens `struck`; good until the next walk."""

@@ -54,8 +54,8 @@ class Walker:
         if configuration.count > 1:
             self._walk_several(configuration, limit, exact)
             return
-        state, _, node, _, _ = _ONE.unpack(configuration.key)
-        body = self._body(state, node, exact, limit < NO_LIMIT)
+        state, register, node, _, _ = _ONE.unpack(configuration.key)
+        body = self._body(state, register, node, exact, limit < NO_LIMIT)
         if body is None and self._sliced is not None:
             plain = _plain_threads(configuration, exact)
             if self._bodies.heavy(plain, self._below(plain)):
@@ -86,14 +86,14 @@ class Walker:
         space.arena.undo_to(mark)
         return count > 0
 
-    def _body(self, state: int, node: int, exact: bool, whole: bool) -> Body | None:
+    def _body(self, state: int, register: int, node: int, exact: bool, whole: bool) -> Body | None:
         """None also in lists of unlike items, but for strings that stay in them: moves that end one must be marked, and
         those to where few values are left, which inside strings are told otherwise (doubts.py)."""
         nodes = self._space.arena.arrays.nodes
         within = self._unlike and (self._kinds[state] == UNLIKE or bool(nodes[node, STATUS] & WITHIN))
         if within and (self._alike or not self._quoted):
             return None
-        body = self._bodies.of(state, partial(self._frames, node), exact, whole=whole)
+        body = self._bodies.of(state, partial(self._frames, node), exact, whole=whole, register=register)
         if within and self._bodies.looks_below(state) and self._kinds[nodes[node, RETURN]] == UNLIKE:
             return None
         return body
@@ -112,7 +112,7 @@ class Walker:
 
     def _walk_each(self, threads: Any, limit: int, exact: bool) -> None:
         whole = limit < NO_LIMIT
-        bodies = [self._body(state, node, exact, whole) for state, node in threads[:, [STATE, NODE]].tolist()]
+        bodies = [self._body(state, register, node, exact, whole) for state, register, node, _, _ in threads.tolist()]
         if self._sliced is not None and not any(bodies) and self._bodies.heavy(threads, self._below(threads)):
             self._walk_slices(self._sliced, threads, limit, exact)
             return

@@ -35,6 +35,7 @@ SCHEMAS = [
     ({"properties": {"a": {"anyOf": [{"type": "string", "minLength": 3, "maxLength": 9}, {"type": "null"}]}}},
      {"a": "honey"}),
     ({"properties": {"a": {"anyOf": [{"format": "hostname"}, {"format": "ipv6"}]}}}, {"a": "my-host.example"}),
+    ({"properties": {"a": {"format": "idn-email"}}}, {"a": "jürgen.k@bücher.example"}),
     ({"type": "array", "items": {"enum": ["north", "south", "norther"]}}, ["north", "norther"]),
     ({"anyOf": [{"properties": {"a": {"const": 1}}}, {"properties": {"a": {"maxLength": 3}}}]}, {"a": "abc", "b": "c"}),
 ]
