@@ -17,6 +17,7 @@ from .library import Library
 from .limits import Limits, Meter
 from .plans.alike_nesting import check_nesting
 from .plans.emit import Emitter
+from .plans.equal_rules import shared
 from .plans.planner import Planner
 from .regular.choices import choices_dfa
 from .regular.regex import compile_regex
@@ -78,7 +79,7 @@ def _json_schema(constraint: JsonSchema, meter: Meter) -> Grammar:
     meaning = Meaning(_document(schema, names), meter, strict=constraint.strict_keywords,
                       annotated=constraint.format == "annotation")
     for one in ignored:
-        meaning.note(one.note)
+        meaning.notes.add(one.note)
     if constraint.spelling == "any" and constraint.order == "schema":
         raise InvalidConstraint('spelling="any" is enforced for objects in any order', keyword="spelling", where="#",
                                 fix='Compile with order="any" too.')
@@ -97,7 +98,8 @@ def _schema(meaning: Meaning, writing: Writing, meter: Meter) -> Grammar:
     planner.settle(root)
     rules, start = Emitter(meter, writing).emit(root)
     check_nesting(rules, meter.limits.readings)
-    return Grammar(rules, start, meaning.notes)
+    rules, start = shared(rules, start)
+    return Grammar(rules, start, meaning.notes.texts(meaning.document.repeated))
 
 
 def _regex(pattern: str, meter: Meter) -> Grammar:

@@ -6,7 +6,7 @@ from array import array
 from collections.abc import Iterable, Sequence
 
 from ..constraint import Spacing
-from ..ir import COUNT, NOTHING, Call, Names, Register, Rule, pack_edges, packed
+from ..ir import CHARACTER, COUNT, NOTHING, Call, Names, Register, Rule, pack_edges, packed
 from ..limits import Meter
 from .dfa import Dfa, Edge, explore, overlay
 from .utf8 import ByteDfa
@@ -67,15 +67,26 @@ class RuleBuilder:
     def graft(self, dfa: Dfa, start: int, *, counted_below: int = 0, counted: tuple[int, int] = (256, 0)) -> list[int]:
         """Copy an automaton in, its start as `start`; edges leaving states below `counted_below` count, and those of
         bytes within `counted`. Returns the number that each of its states got."""
-        more = len(dfa.edges) - 1
-        self._meter.states(more, self._pointer)
-        numbers = [start, *range(self._states, self._states + more)]
-        self._states += more
+        numbers = self._places(dfa, start)
         for state, row in enumerate(dfa.edges):
             action, source = COUNT if state < counted_below else NOTHING, numbers[state]
             self._edges += [(source, low, high, numbers[target], COUNT if counted[0] <= low <= counted[1] else action)
                             for low, high, target in row]
         return numbers
+
+    def characters(self, dfa: Dfa, start: int) -> list[int]:
+        """As graft, of an automaton over characters that are read in any spelling."""
+        numbers = self._places(dfa, start)
+        for source, row in zip(numbers, dfa.edges, strict=True):
+            self._edges += [(source, CHARACTER + low, CHARACTER + high, numbers[target], NOTHING)
+                            for low, high, target in row]
+        return numbers
+
+    def _places(self, dfa: Dfa, start: int) -> list[int]:
+        more = len(dfa.edges) - 1
+        self._meter.states(more, self._pointer)
+        self._states += more
+        return [start, *range(self._states - more, self._states)]
 
     def finish(self, register: Register | None = None, *, whole: bool = False, names: Names | None = None) -> Rule:
         """The rule without states that are not reached or reach no end; calls are taken to return. whole: there are

@@ -236,6 +236,8 @@ def shortest(dfa: Dfa) -> int:
 
 def longest(dfa: Dfa) -> int | None:
     """Length of the longest accepted text, None when there is no longest. Only for a trimmed automaton."""
+    if any(target == state for state, row in enumerate(dfa.edges) for _, _, target in row):
+        return None  # most others end here
     incoming = [0] * len(dfa.edges)
     for row in dfa.edges:
         for target in {t for _, _, t in row}:

@@ -134,9 +134,11 @@ class ObjectPlanner:
             chosen[verdict] = values[key]
         plan.free = keys
         plan.labels = {state: chosen[verdict] for state, verdict in verdicts.items() if verdict in chosen}
-        if located or witnesses:
+        lost = len(set(verdicts.values())) - len(chosen)
+        apart = texts is not None and lost < 2 and len(set(chosen.values())) == len(chosen)
+        if (located or witnesses) and (lost or not apart):
             plan.free, plan.labels = self._shared_keys(
-                texts, tuple(sorted(chosen.items())), lambda: relabel(keys, plan.labels))
+                texts, tuple(sorted(chosen.items())), lambda: relabel(keys, plan.labels, apart=apart))
         self.finite_keys(plan)
 
     def _any_keys(self, plan: ObjectPlan, places: Places) -> None:

@@ -152,7 +152,7 @@ class Planner:
             number = replace(shape.number, zeros=self._writing.spelling == "any")
             numbers = number_text(number, self._meter, shape.pointer)
             if numbers.note:
-                self._meaning.note(f"multipleOf at {shape.pointer}: {numbers.note}")
+                self._meaning.notes.at("multipleOf", shape.pointer, f": {numbers.note}")
             plan.numbers.extend([] if numbers.dfa.empty else [numbers])
         if "string" in shape.kinds:
             plan.strings.extend(self._strings(shape, plan.freely))

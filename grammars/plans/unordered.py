@@ -58,7 +58,7 @@ class UnorderedEmitter:
         builder.edge(before, 0x22, 0x22, key, OPEN_KEY)
         builder.edge(again, 0x22, 0x22, key, OPEN_KEY)
         if names is None:
-            self._keys(key, free)
+            whole = self._keys(key, free) or whole
         register = Members(required, plan.least, plan.most, plan.demands > 0, decoded)
         return builder.finish(register, whole=whole, names=names)
 
@@ -78,11 +78,14 @@ class UnorderedEmitter:
         witnesses = self._plan.free_witnesses[label] if self._plan.free_witnesses else {}
         return self._value(self._plan.free_values[label], witnesses)
 
-    def _keys(self, key: int, free: Dfa | None) -> None:
-        """The keys from their first character on, and what follows each."""
+    def _keys(self, key: int, free: Dfa | None) -> bool:
+        """The keys from their first character on, and what follows each. Whether each state is reached and ends."""
         builder, plan = self._builder, self._plan
         codes, ends = self._all_keys(free)
-        numbers = builder.graft(self._emitter.text(codes).dfa, key)
+        if self._emitter.writing.spelling == "any":
+            numbers = builder.characters(codes, key)
+        else:
+            numbers = builder.graft(self._emitter.text(codes).dfa, key)
         behind: dict[int, int] = {}
         for state, (declared, label) in ends.items():
             if declared >= 0:
@@ -92,6 +95,8 @@ class UnorderedEmitter:
                 if label not in behind:
                     behind[label] = self._others(label)
                 builder.edge(numbers[state], 0x22, 0x22, behind[label], CLOSE_KEY)
+        return len(ends) > 0 and len(self._members) == len(plan.members) and all(
+            plan.free_values[label].possible for label in plan.labels.values())
 
     def _all_keys(self, free: Dfa | None) -> tuple[Dfa, _Ends]:
         names = [member.name for member in self._members]
@@ -177,21 +182,25 @@ def _keyed(trie: _Trie, declared: int, free: Dfa, labels: dict[int, int], meter:
     rows: list[list[Edge]] = []
     for node, row in enumerate(trie.rows):
         rows.append(_beside(row, free.edges[beside[node]] if node in beside else (), beside, nodes))
-    numbers: dict[int, int] = {}
+    numbers = [*range(nodes), *[-1] * len(free.edges)]
     order: list[int] = []
-    for found in rows:  # grows while it runs
-        for at, (low, high, target) in enumerate(found):
-            if target >= nodes:
-                number = numbers.setdefault(target - nodes, len(order))
-                if number == len(order):
-                    order.append(target - nodes)
-                    rows.append([(a, b, nodes + t) for a, b, t in free.edges[target - nodes]])
-                found[at] = (low, high, nodes + number)
+    for target in [target for row in rows for _, _, target in row]:
+        if numbers[target] < 0:
+            numbers[target] = nodes + len(order)
+            order.append(target - nodes)
+    for state in order:  # grows while it runs
+        for _, _, follower in free.edges[state]:
+            if numbers[nodes + follower] < 0:
+                numbers[nodes + follower] = nodes + len(order)
+                order.append(follower)
     meter.states(len(order))
+    edges = [tuple([(low, high, numbers[target]) for low, high, target in row]) for row in rows]
+    beyond = numbers[nodes:]
+    edges += [tuple([(low, high, beyond[target]) for low, high, target in free.edges[state]]) for state in order]
     ends = {node: (trie.leaves.get(node, -1), labels.get(beside.get(node, -1), -1)) for node in range(nodes)}
     ends |= {nodes + number: (-1, labels.get(state, -1)) for number, state in enumerate(order)}
     ends = {state: end for state, end in ends.items() if end[0] < declared and max(end) >= 0}
-    return Dfa(tuple(map(tuple, rows)), frozenset(ends)), ends
+    return Dfa(tuple(edges), frozenset(ends)), ends
 
 
 def _beside(row: dict[int, int], above: tuple[Edge, ...], beside: dict[int, int], nodes: int) -> list[Edge]:

@@ -19,6 +19,8 @@ from .metaschemas import metaschema
 _NOT_SCHEMAS = frozenset({"const", "enum", "default", "examples"})
 # What a look through the whole schema is for; `id` is the older name of `$id` (legacy.py).
 _DECLARING = frozenset({"$id", "id", "$anchor", "$dynamicAnchor", "unevaluatedProperties", "unevaluatedItems"})
+# Schemas that look alike at first sight, and are compared in full, at most; containers of a schema that is compared.
+_LOOKED_AT, _COMPARED = 8, 500
 # Where older spellings went: a pointer may still use their names.
 _MOVED = {"items": "prefixItems", "additionalItems": "items", "dependencies": "dependentSchemas"}
 
@@ -47,6 +49,17 @@ def pointer_of(place: str) -> str:
     return pointer
 
 
+def _is_small(value: object) -> bool:
+    """Whether a value may be compared: it has few containers, so they are not nested deep."""
+    stack = [value]
+    for at, top in enumerate(stack):  # grows while it runs
+        if at >= _COMPARED:
+            return False
+        below = top.values() if isinstance(top, dict) else top if isinstance(top, list) else ()
+        stack += [one for one in below if isinstance(one, dict | list)]
+    return True
+
+
 class Document:
     """root: a schema. Everything else is found from "#". names: the keys of all its objects, and perhaps more."""
 
@@ -58,6 +71,9 @@ class Document:
         self._anchors: dict[tuple[str, str], str] = {}
         self._dynamic: dict[tuple[str, str], str] = {}  # the anchors that are dynamic
         self.unevaluated = False  # some schema may say what becomes of the unevaluated
+        self._alike: dict[str, str] = {}  # by place, the first that reads the same
+        self._read: dict[tuple[str, ...], list[str]] = {}  # some of those, by what they look like at first sight
+        self.repeated: dict[str, list[str]] = {}  # by place, the others that read as it does
         if not _DECLARING.isdisjoint(names):
             self._scan(root)
 
@@ -97,6 +113,28 @@ class Document:
                 found[name] = here = f"{above}/{_token(name)}"
                 values[here] = below
         return found
+
+    def alike(self, place: str) -> str:
+        """The first place met whose schema says the same in the same order; a place of its own where equal texts may
+        mean different things."""
+        found = self._alike.get(place)
+        if found is None:
+            found = self._alike[place] = self._first(place)
+        return found
+
+    def _first(self, place: str) -> str:
+        value = self._values[place]
+        if not isinstance(value, dict) or not value or place[0] != "#" or self.unevaluated or self.split:
+            return place
+        sight = (*value, *[below for below in value.values() if isinstance(below, str)])
+        known = self._read.setdefault(sight, [])
+        for other in known if known and _is_small(value) else ():
+            if self._values[other] == value and repr(self._values[other]) == repr(value):
+                self.repeated.setdefault(other, []).append(place)
+                return other
+        if len(known) < _LOOKED_AT:
+            known.append(place)
+        return place
 
     def derive(self, source: str, schema: Derived) -> str:
         """A new place for a derived schema that stems from `source`."""

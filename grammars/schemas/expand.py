@@ -19,6 +19,7 @@ from .evaluated import ITEMS, PROPERTIES, Apart, Held, Links, Rests, may_evaluat
 from .json_text import JsonValue
 from .keywords import ANNOTATIONS, ASSERTIONS, BRANCHES, REFUSED, TYPES, check_form, is_idle, refuse
 from .negate import dependency, exclusive, implication, negation, opposite
+from .notes import Notes
 from .readings import Readings
 from .shape import Places
 
@@ -58,7 +59,7 @@ Overlaps = Callable[[str, list[str]], dict[int, list[int]]]
 
 
 class Expander:
-    """notes: unknown keywords met on the way, with their pointers."""
+    """notes: unknown keywords met on the way, among others."""
 
     def __init__(self, document: Document, meter: Meter, readings: Readings, *, strict: bool, overlaps: Overlaps,
                  apart: Apart, implied: Pair) -> None:
@@ -76,7 +77,7 @@ class Expander:
         self._exclusive: set[str] = set()  # of derived unions whose options exclude each other
         self.rests = Rests(document)
         self._choosing: list[str] = []
-        self.notes: dict[str, None] = {}
+        self.notes = Notes()
 
     def leaves(self, places: Places) -> tuple[Places, ...]:
         """The alternatives of the conjunction of the schemas at `places`; none when nothing can fit."""
@@ -85,9 +86,6 @@ class Expander:
             found = self._unbranched(places)
             found = self._known[places] = self._expand(places) if found is None else found
         return found
-
-    def note(self, text: str) -> None:
-        self.notes.setdefault(text)
 
     def _unbranched(self, places: Places) -> tuple[Places, ...] | None:
         """What `_expand` finds, without its trees, where no schema has branches; None where one has."""
@@ -263,7 +261,7 @@ class Expander:
         if self._strict:
             raise UnsupportedKeyword(f"{keyword} is no keyword of JSON Schema", keyword=keyword, where=pointer,
                                      fix="Remove it, or allow unknown keywords.")
-        self.note(f"{keyword} at {pointer} is no keyword of JSON Schema and constrains nothing")
+        self.notes.at(keyword, pointer, " is no keyword of JSON Schema and constrains nothing")
 
     def _branch(self, place: str, keyword: str, schema: dict[str, JsonValue]) -> list[Part]:
         value = schema[keyword]

@@ -14,6 +14,7 @@ from .formats import LONGEST, NOTES, STANDARD, format_dfa, outside_format
 from .implied import Implied
 from .json_text import JsonValue, identity
 from .keywords import ASSERTIONS, refuse
+from .notes import Notes
 from .readings import Readings
 from .shape import Located, Places, Shape, SomeItems, SomeProperty, shape_of
 from .strings import ANY_CHARACTERS
@@ -54,12 +55,9 @@ class Meaning:
         self._pairs: dict[tuple[str, str, str], bool] = {}
 
     @property
-    def notes(self) -> tuple[str, ...]:
-        return tuple(self._expander.notes)
-
-    def note(self, text: str) -> None:
+    def notes(self) -> Notes:
         """For the caller, beside the grammar."""
-        self._expander.note(text)
+        return self._expander.notes
 
     def shapes(self, places: Places) -> list[Shape]:
         """The alternatives of a conjunction."""
@@ -121,7 +119,7 @@ class Meaning:
             if self._ignores(located):
                 continue
             if located.text in NOTES:
-                self.note(f"format {located.text!r} at {located.pointer}: {NOTES[located.text]}")
+                self.notes.at(f"format {located.text!r}", located.pointer, f": {NOTES[located.text]}")
             found.append(format_dfa(located.text, self.meter))
         found += [self._excluded_format(located) for located in shape.excluded_formats]
         return found
@@ -139,12 +137,12 @@ class Meaning:
         """Whether a format constrains nothing; if so it is noted."""
         if located.text in STANDARD:
             if self._annotated:
-                self._expander.note(f"format {located.text!r} at {located.pointer} is taken as an annotation")
+                self.notes.at(f"format {located.text!r}", located.pointer, " is taken as an annotation")
             return self._annotated
         if self._strict:
             raise refuse("format", located.pointer, f"{located.text!r} is no format of JSON Schema")
-        self._expander.note(f"format {located.text!r} at {located.pointer} is no format of JSON Schema "
-                            "and constrains nothing")
+        self.notes.at(f"format {located.text!r}", located.pointer,
+                      " is no format of JSON Schema and constrains nothing")
         return True
 
     # Parts of instances

@@ -201,22 +201,22 @@ def _add_list(shape: Shape, document: Document, place: str, schema: dict[str, Js
     if prefix is not None or "items" in schema:
         count = len(prefix) if isinstance(prefix, list) else 0
         shape.lists.append(ListPart(
-            tuple(document.child(place, "prefixItems", str(i)) for i in range(count)),
-            document.child(place, "items") if "items" in schema else None,
+            tuple(_below(document, place, "prefixItems", str(i)) for i in range(count)),
+            _below(document, place, "items") if "items" in schema else None,
         ))
 
 
 def _add_some_items(shape: Shape, document: Document, place: str, schema: dict[str, JsonValue]) -> None:
     some: Any = schema.get(SOME_ITEM)
     if some is not None:
-        where = document.child(place, SOME_ITEM, "schema")
+        where = _below(document, place, SOME_ITEM, "schema")
         shape.some_items.append(SomeItems(where, some["from"], 1, None, f"{pointer_of(place)}/items"))
     if "contains" in schema:
         least = int(_decimal(schema.get("minContains", 1)))
         most = int(_decimal(schema["maxContains"])) if "maxContains" in schema else None
         if least or most is not None:
             pointer = f"{pointer_of(place)}/contains"
-            shape.some_items.append(SomeItems(document.child(place, "contains"), 0, least, most, pointer))
+            shape.some_items.append(SomeItems(_below(document, place, "contains"), 0, least, most, pointer))
 
 
 def _add_object(shape: Shape, document: Document, place: str, schema: dict[str, JsonValue]) -> None:
@@ -226,7 +226,7 @@ def _add_object(shape: Shape, document: Document, place: str, schema: dict[str, 
     if isinstance(required, list):
         shape.required.extend(str(name) for name in required if name not in shape.required)
     if "propertyNames" in schema:
-        shape.names.append(document.child(place, "propertyNames"))
+        shape.names.append(_below(document, place, "propertyNames"))
     if SOME_PROPERTY in schema:
         shape.some_properties.append(_some_property(document, place, schema[SOME_PROPERTY]))
     if _PROPERTIES.isdisjoint(schema):
@@ -236,7 +236,7 @@ def _add_object(shape: Shape, document: Document, place: str, schema: dict[str, 
         _children(document, place, schema, "properties"),
         tuple([(Located(text, pointer), below)
                for text, below in _children(document, place, schema, "patternProperties").items()]),
-        document.child(place, "additionalProperties") if "additionalProperties" in schema else None,
+        _below(document, place, "additionalProperties") if "additionalProperties" in schema else None,
     ))
 
 
@@ -245,11 +245,18 @@ def _some_property(document: Document, place: str, some: Any) -> SomeProperty:
     return SomeProperty(
         frozenset(some.get("except", ())), tuple(Located(text, pointer) for text in some.get("patterns", ())),
         Located(some["only"], pointer) if "only" in some else None,
-        document.child(place, SOME_PROPERTY, "names") if "names" in some else None,
-        document.child(place, SOME_PROPERTY, "schema") if "schema" in some else None,
+        _below(document, place, SOME_PROPERTY, "names") if "names" in some else None,
+        _below(document, place, SOME_PROPERTY, "schema") if "schema" in some else None,
     )
 
 
 def _children(document: Document, place: str, schema: dict[str, JsonValue], keyword: str) -> dict[str, str]:
     """The places of the schemas that a keyword has, by name."""
-    return document.children(place, keyword) if isinstance(schema.get(keyword), dict) else {}
+    if not isinstance(schema.get(keyword), dict):
+        return {}
+    return {name: document.alike(below) for name, below in document.children(place, keyword).items()}
+
+
+def _below(document: Document, place: str, *tokens: str) -> str:
+    """The place of a schema for a part of an instance."""
+    return document.alike(document.child(place, *tokens))

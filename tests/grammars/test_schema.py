@@ -198,6 +198,34 @@ def test_unknown_keywords_are_notes() -> None:
     assert {note.split(" at ")[0] for note in inner.notes} == {"nullable", "format 'own'"}
 
 
+def test_notes_name_every_place_of_schemas_that_say_the_same() -> None:
+    inner = {"type": "object", "properties": {"x": {"format": "own"}, "y": {"items": {"format": "own"}}}}
+    schema = {"properties": {"a": inner, "b": {"properties": {"c": inner}}, "d": {"properties": {"c": inner}}}}
+    places = {note.split(" ")[3] for note in compile_constraint(JsonSchema(json.dumps(schema))).notes}
+    assert places == {f"#/properties/{way}{end}" for way in ("a", "b/properties/c", "d/properties/c")
+                      for end in ("/properties/x/format", "/properties/y/items/format")}
+
+
+@pytest.mark.parametrize(("one", "other", "rules"), [
+    ({"properties": {"x": {"type": "null"}}}, {"properties": {"x": {"type": "null"}}}, 3),
+    ({"title": "a", "properties": {"x": {"type": "null"}}}, {"title": "b", "properties": {"x": {"type": "null"}}}, 3),
+    ({"enum": [1, 2]}, {"enum": [1, 2]}, 2),
+    ({"properties": {"x": {"const": 1}}}, {"properties": {"x": {"const": True}}}, 5),
+])
+def test_equal_parts_are_one_rule(one: object, other: object, rules: int) -> None:
+    parts = [{"type": "object", "additionalProperties": False, **part} if "properties" in part else part  # type: ignore
+             for part in (one, other)]
+    schema = {"type": "object", "additionalProperties": False, "properties": {"a": parts[0], "b": parts[1]}}
+    assert len(compile_constraint(JsonSchema(json.dumps(schema))).rules) == rules
+
+
+def test_the_order_of_names_keeps_schemas_apart() -> None:
+    parts = [{"properties": {name: {"type": "null"} for name in names}} for names in ("xy", "yx")]
+    naive = Naive(compile_constraint(JsonSchema(json.dumps({"type": "array", "prefixItems": parts}))))
+    assert naive.accepts('[{"x":null,"y":null},{"y":null,"x":null}]')
+    assert not naive.accepts('[{"x":null,"y":null},{"x":null,"y":null}]')
+
+
 def test_definitions_stay_shared() -> None:
     defs = {f"d{i}": {"type": "object", "properties": {"l": {"$ref": f"#/$defs/d{i + 1}"},
         "r": {"$ref": f"#/$defs/d{i + 1}"}},
