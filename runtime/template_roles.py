@@ -60,6 +60,9 @@ def learn_roles(render: Render, source: str) -> RoleTexts:
     for role in ROLES:
         for first in (True, False):
             _learn(render, texts, role, first, mark)
+    for role in ROLES:
+        if (role, False) in texts.refused:
+            _learn_behind_an_answer(render, texts, role, mark)
     try:
         history = texts.openings.get(("assistant", False))
         prompt = _answer_opening(render, mark)
@@ -93,6 +96,23 @@ def _learn(render: Render, texts: RoleTexts, role: str, first: bool, mark: str) 
         return
     texts.openings[role, first] = left
     texts.closings[role, first] = right
+
+
+def _learn_behind_an_answer(render: Render, texts: RoleTexts, role: str, mark: str) -> None:
+    """Of a template that writes its last answer otherwise than earlier ones (Qwen 3: with empty thoughts): what stands
+    between the content of an answer and that of the message behind it."""
+    answer, content = f"{mark}a", f"{mark}b"
+    closing = texts.closings.get(("assistant", False), "")
+    try:
+        whole = render([Message("user", "question"), Message("assistant", answer), Message(role, content)], False)
+    except TemplateLimit:
+        raise
+    except TemplateError:
+        return
+    between, found, right = whole.partition(answer)[2].partition(content)
+    if found and closing and between.startswith(closing) and mark not in between + right:
+        texts.openings[role, False], texts.closings[role, False] = between.removeprefix(closing), right
+        del texts.refused[role, False]
 
 
 def _context(role: str) -> list[Message]:

@@ -37,6 +37,9 @@ WITH_BOS = "{{ bos_token }}" + CHATML
 FORGETFUL = CHATML.replace("message['content']", "(message['content'] if loop.last else message['content'][:3])")
 COUNTING = CHATML.replace("'<|im_end|>'", "'<|im_end|>' + loop.revindex|string")
 THINKING = CHATML.replace("'<|im_start|>assistant\n' }}", "'<|im_start|>assistant\n<think>\n' }}")
+EMPTY_THOUGHTS = CHATML.replace(
+    "+ message['content']", "+ ('<think>\n\n</think>\n\n' if loop.last and message.role == 'assistant' else '') "
+    "+ message['content']")
 NO_SYSTEM = (
     "{% if messages[0]['role'] == 'system' %}{{ raise_exception('System role not supported') }}{% endif %}" + CHATML
 )
@@ -93,7 +96,8 @@ def test_appending_gives_the_ids_of_rendering_when_stable(chatml: ChatTemplate, 
 
 @pytest.mark.parametrize(("source", "stable", "trims"), [
     (CHATML, True, False), (WITH_BOS, True, False), (TRIMMED, True, True), (FORGETFUL, False, False),
-    (COUNTING, False, False), (THINKING, False, False), (NO_SYSTEM, True, False), (ALTERNATING, True, False),
+    (COUNTING, False, False), (THINKING, False, False), (EMPTY_THOUGHTS, False, False),
+    (NO_SYSTEM, True, False), (ALTERNATING, True, False),
 ])
 def test_a_template_is_stable_only_when_it_writes_each_message_the_same_whatever_follows(
     source: str, stable: bool, trims: bool
@@ -105,6 +109,22 @@ def test_a_template_is_stable_only_when_it_writes_each_message_the_same_whatever
 
 def test_the_assistants_opening_asks_for_an_answer_even_when_history_is_written_otherwise() -> None:
     assert shown(ChatTemplate(THINKING, SMALL).opening("assistant")) == "«assistant\n<think>\n"
+
+
+def test_what_follows_an_answer_is_learned_where_the_last_answer_is_written_otherwise() -> None:
+    template = ChatTemplate(EMPTY_THOUGHTS, SMALL)
+    messages = chat(("user", "hello"), ("assistant", "he"), ("user", "l"))
+    appended = template.opening("user", first=True) + SMALL.encode("hello") + template.closing("user")
+    appended += template.opening("assistant") + SMALL.encode("he") + template.closing("assistant")
+    appended += template.opening("user") + SMALL.encode("l") + template.closing("user")
+    assert shown(appended) == shown(template.render(messages, add_generation_prompt=False))
+    assert not template.stable
+
+
+@pytest.mark.parametrize("source", [FORGETFUL, COUNTING])
+def test_a_template_that_rewrites_contents_has_no_later_messages(source: str) -> None:
+    with pytest.raises(TemplateError, match="rewrites earlier messages"):
+        ChatTemplate(source, SMALL).opening("user")
 
 
 def test_a_template_that_writes_the_first_token_opens_with_it() -> None:
