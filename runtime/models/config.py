@@ -4,17 +4,24 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from types import MappingProxyType
 
 from ..errors import WeightsError
 from ..gguf import GGUFFile
 from ..keys import Keys
 from .families import GGUF_NAMES, Family
+from .rope import Yarn
 
 ROPE_DIVISORS = "rope_freqs.weight"  # the tensor
 _ARCHITECTURE = "general.architecture"
 _TOKENS = "tokenizer.ggml.tokens"
 _SCALING, _FACTOR = "rope.scaling.type", "rope.scaling.factor"
+_YARN_NEUTRAL: Mapping[str, tuple[float, ...]] = MappingProxyType({
+    "attn_factor": (1,), "yarn_attn_factor": (1,), "yarn_ext_factor": (1, -1), "yarn_log_multiplier": (0,),
+})
+_LONGEST = 2**31 - 1  # positions
+_SLOWEST, _FASTEST = 1e-3, 1e6  # turns in a context
 _WAY_OUT = "Use a model without it."
 
 
@@ -22,7 +29,7 @@ _WAY_OUT = "Use a model without it."
 class LlamaConfig:
     """layers: blocks. width: of the residual stream. ffn: width of the feed-forward's inside. context: most positions
     the model was trained for. tied: the output matrix is the embedding. rope_divisors: of the frequencies of RoPE, one
-    for each pair of a head; (): they are as they are. biases, head_norms: as in `Family`."""
+    for each pair of a head; (): they are as they are. rope_scale: of cos and sin. biases, head_norms: see `Family`."""
 
     layers: int
     width: int
@@ -36,12 +43,13 @@ class LlamaConfig:
     rms_eps: float
     tied: bool
     rope_divisors: tuple[float, ...] = ()
+    rope_scale: float = 1.0
     biases: bool = False
     head_norms: bool = False
 
 
 def llama_config(gguf: GGUFFile) -> LlamaConfig:
-    """Raises WeightsError for another architecture, for variants of it that are not computed here (YaRN, experts,
+    """Raises WeightsError for another architecture, for variants of it that are not computed here (experts,
     partial rotation), and for numbers that do not fit together."""
     family, keys = gguf_family(gguf), _Keys(gguf)
     _refuse_variants(keys)
@@ -65,7 +73,7 @@ def llama_config(gguf: GGUFFile) -> LlamaConfig:
         head_norms=family.head_norms,
     )
     _check(keys, config)
-    return config
+    return with_yarn(config, _yarn(keys, gguf), keys.place(_FACTOR)) if keys.scaling() == "yarn" else config
 
 
 def gguf_family(gguf: GGUFFile) -> Family:
@@ -118,9 +126,21 @@ def _divisors(keys: _Keys, gguf: GGUFFile, pairs: int) -> tuple[float, ...]:
     return tuple(factor * float(divisor) for divisor in stated)
 
 
+def _yarn(keys: _Keys, gguf: GGUFFile) -> Yarn:
+    for key, neutral in _YARN_NEUTRAL.items():
+        name = f"rope.scaling.{key}"
+        if name in keys.metadata and keys.number(name) not in neutral:
+            raise WeightsError("YaRN with such a factor is not supported", where=keys.place(name), fix=_WAY_OUT)
+    if ROPE_DIVISORS in gguf.tensors:
+        raise WeightsError("divisors beside YaRN are not supported", where=f"tensor {ROPE_DIVISORS}", fix=_WAY_OUT)
+    fast, slow = (keys.number(key) if key in keys.metadata else default for key, default in (
+        ("rope.scaling.yarn_beta_fast", 32.0), ("rope.scaling.yarn_beta_slow", 1.0)))
+    return Yarn(keys.number(_FACTOR), keys.integer("rope.scaling.original_context_length", 1), fast, slow)
+
+
 def _refuse_variants(keys: _Keys) -> None:
     scaling = keys.scaling()
-    if scaling not in ("none", "linear"):
+    if scaling not in ("none", "linear", "yarn"):
         raise WeightsError(f"RoPE scaling of type {scaling[:80]!r} is not supported", where=keys.place(_SCALING),
                            fix=_WAY_OUT)
     for key in ("rope.scale_linear", *([_FACTOR] if scaling == "none" else [])):
@@ -138,6 +158,16 @@ def _check(keys: _Keys, config: LlamaConfig) -> None:
         if keys.optional(key, config.head_dim) != config.head_dim:
             raise WeightsError(f"it differs from the head's {config.head_dim}, which is not supported",
                                where=keys.place(key))
+
+
+def with_yarn(config: LlamaConfig, yarn: Yarn, where: str) -> LlamaConfig:
+    """Of a config whose numbers were checked; the context becomes what it is stretched to, if it is not larger. Raises
+    WeightsError for numbers that make no ramp."""
+    fits = 1 <= yarn.factor < math.inf and yarn.factor * yarn.context <= _LONGEST and config.rope_theta > 1
+    if not fits or not _SLOWEST <= yarn.slow < yarn.fast <= _FASTEST or not 0 < yarn.scale < math.inf:
+        raise WeightsError(f"RoPE cannot be stretched so: {yarn}, base {config.rope_theta}", where=where)
+    return replace(config, context=max(config.context, int(yarn.factor * yarn.context)), rope_scale=yarn.scale,
+                   rope_divisors=yarn.divisors(config.head_dim // 2, config.rope_theta))
 
 
 def check_numbers(config: LlamaConfig, places: Mapping[str, str]) -> None:

@@ -10,10 +10,12 @@ from types import MappingProxyType
 
 from ..errors import WeightsError
 from ..json_file import JsonFile
-from .config import LlamaConfig, check_numbers
+from .config import LlamaConfig, check_numbers, with_yarn
 from .families import CLASSES, Family
+from .rope import Llama3, Yarn
 
 _WAY_OUT = "Use a model without it."
+_FIRST_CONTEXT = "original_max_position_embeddings"
 _WINDOWED = "use_sliding_window"
 _WIDEST, _MOST_TOKENS = 1 << 20, 1 << 22  # before anything of that length is made; ten times over the largest
 # Key -> the values that leave the graph as it is computed here.
@@ -29,7 +31,8 @@ _NEUTRAL: Mapping[str, tuple[object, ...]] = MappingProxyType({
 _ROPE_KEYS: Mapping[str, frozenset[str]] = MappingProxyType({
     "default": frozenset(),
     "linear": frozenset({"factor"}),
-    "llama3": frozenset({"factor", "low_freq_factor", "high_freq_factor", "original_max_position_embeddings"}),
+    "llama3": frozenset({"factor", "low_freq_factor", "high_freq_factor", _FIRST_CONTEXT}),
+    "yarn": frozenset({"factor", "beta_fast", "beta_slow", "attention_factor", _FIRST_CONTEXT}),
 })
 _ROPE_ALWAYS = frozenset({"rope_type", "type", "rope_theta"})
 
@@ -62,7 +65,7 @@ def folder_config(file: JsonFile) -> LlamaConfig:
     places = {"kv_heads": "num_key_value_heads", "head_dim": "head_dim", "rope_theta": "rope_theta",
               "rms_eps": "rms_norm_eps"}
     check_numbers(config, {field: file.place(key) for field, key in places.items()})
-    return _with_divisors(config, rope)
+    return _stretched(config, rope)
 
 
 def _family(file: JsonFile) -> Family:
@@ -110,7 +113,7 @@ def _theta(file: JsonFile, rope: JsonFile) -> float:
     return stated[0] if stated else 10_000.0
 
 
-def _with_divisors(config: LlamaConfig, rope: JsonFile) -> LlamaConfig:
+def _stretched(config: LlamaConfig, rope: JsonFile) -> LlamaConfig:
     kind = next((rope.text(key) for key in ("rope_type", "type") if rope.has(key)), "default")
     if kind not in _ROPE_KEYS:
         raise WeightsError(f"RoPE scaling of type {kind[:80]!r} is not supported", where=rope.place("rope_type"),
@@ -118,26 +121,29 @@ def _with_divisors(config: LlamaConfig, rope: JsonFile) -> LlamaConfig:
     strange = next((key for key in rope.metadata if key not in _ROPE_KEYS[kind] | _ROPE_ALWAYS and rope.has(key)), None)
     if strange is not None:
         raise WeightsError(f"RoPE of type {kind!r} has no such key", where=rope.place(strange[:80]), fix=_WAY_OUT)
-    pairs = config.head_dim // 2
     if kind == "default":
         return config
     factor = rope.number("factor")
     if not 0 < factor < math.inf:
         raise WeightsError(f"RoPE cannot be stretched by {factor}", where=rope.place("factor"))
-    divisors = (factor,) * pairs if kind == "linear" else _llama3(config, rope, factor)
+    if kind == "yarn":
+        return with_yarn(config, _yarn(rope, factor), rope.place("factor"))
+    pairs = config.head_dim // 2
+    divisors = ((factor,) * pairs if kind == "linear"
+                else _llama3(rope, factor).divisors(pairs, config.rope_theta))
     return config if set(divisors) == {1.0} else replace(config, rope_divisors=divisors)
 
 
-def _llama3(config: LlamaConfig, rope: JsonFile, factor: float) -> tuple[float, ...]:
-    """As Llama 3.1 states it: pairs of wavelengths above context / low are divided by factor, below context / high by
-    1, and between them by what blends the two frequencies linearly."""
+def _llama3(rope: JsonFile, factor: float) -> Llama3:
     low, high = rope.number("low_freq_factor"), rope.number("high_freq_factor")
-    context = rope.integer("original_max_position_embeddings", 1)
+    context = rope.integer(_FIRST_CONTEXT, 1)
     if not 0 < low < high < math.inf:
         raise WeightsError(f"it must be above low_freq_factor, {low}", where=rope.place("high_freq_factor"))
-    divisors: list[float] = []
-    for pair in range(config.head_dim // 2):
-        turns = context * config.rope_theta ** (-2 * pair / config.head_dim) / (2 * math.pi)
-        keep = min(max((turns - low) / (high - low), 0.0), 1.0)
-        divisors.append(1 / ((1 - keep) / factor + keep))
-    return tuple(divisors)
+    return Llama3(factor, context, low, high)
+
+
+def _yarn(rope: JsonFile, factor: float) -> Yarn:
+    fast, slow, attention = (rope.number(key) if rope.has(key) else None
+                             for key in ("beta_fast", "beta_slow", "attention_factor"))
+    return Yarn(factor, rope.integer(_FIRST_CONTEXT, 1), 32.0 if fast is None else fast, 1.0 if slow is None else slow,
+                attention)

@@ -63,8 +63,8 @@ def build_llama(config: LlamaConfig, source: Source, ops: Kernels, dtype: torch.
             blocks=tuple(_block(config, f"blk.{layer}.", tensor, matrix) for layer in range(config.layers)),
             norm=tensor("output_norm.weight"),
             head=ops.pack_linear(embedding, groups("token_embd.weight")) if config.tied else matrix("output.weight"),
-            cos=cos.to(device),
-            sin=sin.to(device),
+            cos=(cos * config.rope_scale).to(device),
+            sin=(sin * config.rope_scale).to(device),
         )
 
 

@@ -17,6 +17,7 @@ from espalier.runtime.gguf import GGUFFile
 from espalier.runtime.gguf_cursor import Value
 from espalier.runtime.models.config import LlamaConfig, llama_config
 from espalier.runtime.models.load import load_model
+from espalier.runtime.models.rope import Yarn
 from espalier.runtime.weights import check_llama_tensors, llama_shapes, llama_tensor, unpermute_rows
 
 from .gguf_files import (
@@ -43,6 +44,25 @@ def _llama(path: Path, fields: dict[str, int | float | str] | None = None, *, dr
     return GGUFFile.open(written(path / "llama.gguf", fill, architecture))
 
 
+YARN: dict[str, int | float | str] = {
+    "rope.scaling.type": "yarn", "rope.scaling.factor": 4.0, "rope.scaling.original_context_length": 32}
+
+
+def test_yarn_is_read_and_lengthens_the_context(tmp_path: Path) -> None:
+    """As the folder of the same model, whose divisors are tested there."""
+    for fields, fast in (({}, 32.0), ({"rope.scaling.yarn_beta_fast": 8.0, "rope.scaling.yarn_ext_factor": 1.0}, 8.0)):
+        config = llama_config(_llama(tmp_path, YARN | fields))
+        yarn = Yarn(4.0, 32, fast=fast)
+        assert config == dataclasses.replace(CONFIG, context=128, rope_scale=yarn.scale,
+                                             rope_divisors=yarn.divisors(4, 10000.0))
+
+
+def test_divisors_beside_yarn_are_refused(tmp_path: Path) -> None:
+    with pytest.raises(WeightsError) as caught:
+        llama_config(_llama(tmp_path, YARN, divisors=(1.0, 1.0, 2.0, 8.0)))
+    assert caught.value.where == "tensor rope_freqs.weight"
+
+
 def test_the_config_is_read(tmp_path: Path) -> None:
     file = _llama(tmp_path)
     config = llama_config(file)
@@ -51,7 +71,14 @@ def test_the_config_is_read(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(("fields", "where"), [
-    ({"rope.scaling.type": "yarn"}, "llama.rope.scaling.type"),
+    ({"rope.scaling.type": "longrope"}, "llama.rope.scaling.type"),
+    ({"rope.scaling.type": "yarn"}, "llama.rope.scaling.factor"),
+    ({"rope.scaling.type": "yarn", "rope.scaling.factor": 4.0}, "llama.rope.scaling.original_context_length"),
+    (YARN | {"rope.scaling.factor": float("nan")}, "llama.rope.scaling.factor"),
+    (YARN | {"rope.scaling.yarn_beta_fast": 0.5}, "llama.rope.scaling.factor"),
+    (YARN | {"rope.scaling.yarn_attn_factor": 0.5}, "llama.rope.scaling.yarn_attn_factor"),
+    (YARN | {"rope.scaling.yarn_ext_factor": 0.0}, "llama.rope.scaling.yarn_ext_factor"),
+    (YARN | {"rope.scaling.yarn_log_multiplier": 0.1}, "llama.rope.scaling.yarn_log_multiplier"),
     ({"rope.scaling.type": "linear"}, "llama.rope.scaling.factor"),
     ({"rope.scaling.type": "linear", "rope.scaling.factor": 0.0}, "llama.rope.scaling.factor"),
     ({"rope.scaling.type": "none", "rope.scaling.factor": 8.0}, "llama.rope.scaling.factor"),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 from collections.abc import Callable
 from dataclasses import replace
@@ -14,7 +15,7 @@ import torch
 from safetensors.torch import load_file, save_file
 
 import espalier as esp
-from espalier.kernels.rope_scaling import Divided, Llama3
+from espalier.kernels.rope_scaling import Divided, Llama3, Yarn
 from espalier.runtime.catalogue import resolve
 from espalier.runtime.errors import WeightsError
 from espalier.runtime.models.files import open_model
@@ -28,6 +29,7 @@ from .tiny_llama import Driver, tiny_config
 TEXT = (1, 7, 3, 9, 30, 2, 200, 44)
 LLAMA3 = {"rope_type": "llama3", "factor": 8.0, "low_freq_factor": 1.0, "high_freq_factor": 4.0,
           "original_max_position_embeddings": 32}
+YARN = {"rope_type": "yarn", "factor": 4.0, "original_max_position_embeddings": 32}
 
 
 def logits(path: Path) -> torch.Tensor:
@@ -85,6 +87,26 @@ def test_the_divisors_of_llama3_are_those_of_its_formula(tmp_path: Path) -> None
     assert len(set(divisors)) > 2
 
 
+@pytest.mark.parametrize(("changes", "scaling"), [
+    ({}, Yarn(4.0, 32)), ({"beta_fast": 8.0, "beta_slow": 2.0}, Yarn(4.0, 32, fast=8.0, slow=2.0)),
+    ({"attention_factor": 1.5}, Yarn(4.0, 32, attention=1.5)), ({"factor": 1.0}, Yarn(1.0, 32)),
+])
+def test_yarn_is_that_of_its_formula(tmp_path: Path, changes: dict[str, float], scaling: Yarn) -> None:
+    put(tmp_path / "config.json", {**STATED, "head_dim": 64, "rope_scaling": {**YARN, **changes}})
+    config = open_model(tmp_path).config
+    frequencies = 10000.0 ** -(torch.arange(0, 64, 2) / 64)
+    wanted, scale = scaling.applied(frequencies, 10000.0)
+    found, _ = Divided(config.rope_divisors).applied(frequencies, 10000.0)
+    torch.testing.assert_close(found, wanted)
+    assert config.rope_scale == pytest.approx(scale)
+    assert config.context == max(64, 32 * scaling.factor)
+
+
+def test_what_yarn_rotates_is_scaled(tmp_path: Path) -> None:
+    model = load_model(folder(tmp_path, weights(), config={"rope_scaling": YARN}), tiny_config())
+    torch.testing.assert_close(model.cos**2 + model.sin**2, torch.full_like(model.cos, (0.1 * math.log(4) + 1) ** 2))
+
+
 REFUSED: dict[str, tuple[dict[str, Any], str]] = {
     "another architecture": ({"architectures": ["Gemma3ForCausalLM"]}, "architectures"),
     "no architecture": ({"architectures": ...}, "architectures"),
@@ -98,7 +120,15 @@ REFUSED: dict[str, tuple[dict[str, Any], str]] = {
     "code of its own": ({"auto_map": {"AutoModel": "m.Model"}}, "auto_map"),
     "half rotated": ({"partial_rotary_factor": 0.5}, "partial_rotary_factor"),
     "chunked layers": ({"layer_types": ["chunked_attention"]}, "layer_types"),
-    "yarn": ({"rope_scaling": {"rope_type": "yarn", "factor": 2.0}}, "rope_scaling: rope_type"),
+    "yarn without a context": ({"rope_scaling": {"rope_type": "yarn", "factor": 2.0}},
+                               "rope_scaling: original_max_position_embeddings"),
+    "yarn that presses together": ({"rope_scaling": {**YARN, "factor": 0.5}}, "rope_scaling: factor"),
+    "yarn without an end": ({"rope_scaling": {**YARN, "factor": 1e300}}, "rope_scaling: factor"),
+    "yarn of one base": ({"rope_scaling": YARN, "rope_theta": 1.0}, "rope_scaling: factor"),
+    "yarn turned round": ({"rope_scaling": {**YARN, "beta_fast": 1.0, "beta_slow": 2.0}}, "rope_scaling: factor"),
+    "yarn that hardly turns": ({"rope_scaling": {**YARN, "beta_slow": 1e-320}}, "rope_scaling: factor"),
+    "yarn without attention": ({"rope_scaling": {**YARN, "attention_factor": 0}}, "rope_scaling: factor"),
+    "yarn of DeepSeek": ({"rope_scaling": {**YARN, "mscale": 1.0}}, "rope_scaling: mscale"),
     "dynamic": ({"rope_scaling": {"type": "dynamic", "factor": 2.0}}, "rope_scaling: rope_type"),
     "linear without a factor": ({"rope_scaling": {"type": "linear"}}, "rope_scaling: factor"),
     "a factor of nothing": ({"rope_scaling": {"type": "linear", "factor": 0}}, "rope_scaling: factor"),
