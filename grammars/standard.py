@@ -41,8 +41,8 @@ def prepare_bodies(vocabulary: Vocabulary) -> None:
 
 
 def _take_masks(vocabulary: Vocabulary) -> None:
-    """Takes masks of numbers and strings, so that no request waits for what the first ones find unused: loops, code, and
-    how arrays are handed to it."""
+    """Takes masks of numbers and strings, so that no request waits for what first ones find unused: loops (loops.py),
+    code, and how arrays are handed to it."""
     try:
         grammar = CompiledGrammar(compile_constraint(JsonSchema(_NUMBERS, spacing="spaced")), vocabulary,
                                   MaskTable(vocabulary.size, 0))
