@@ -1,4 +1,4 @@
-"""What a configuration leaves to the machine: pages of the pool, tokens of a step."""
+"""What a configuration leaves to the machine: pages of the pool, tokens of a step, positions that can be reached."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import torch
 
 from .config import EngineConfig
 from .errors import InvalidParameter
+from .models.config import LlamaConfig
 from .models.llama import Llama
 
 CPU_PAGES, CPU_STEP = 2048, 512
@@ -27,6 +28,18 @@ def sized(config: EngineConfig, model: Llama) -> EngineConfig:
         config, pages=pages, step_tokens=config.step_tokens or (GPU_STEP if on_gpu else CPU_STEP))
 
 
+def positions_of(config: EngineConfig, shape: LlamaConfig, dtype: torch.dtype) -> int:
+    """How many places of a text can be computed, before the model is loaded: those of the context, as long as they can
+    be in the pool at once. A file may state any context."""
+    if config.pages:
+        pages = config.pages
+    elif config.device == "cpu":
+        pages = CPU_PAGES
+    else:
+        pages = _counted(torch.cuda.mem_get_info()[1], shape, dtype, config.page)
+    return min(shape.context, config.context or shape.context, max(pages, 0) * config.page)
+
+
 def _that_fit(model: Llama, page: int) -> int:
     free, _ = torch.cuda.mem_get_info(model.device)
     return pages_in(int(free * GPU_SHARE), model, page)
@@ -34,10 +47,13 @@ def _that_fit(model: Llama, page: int) -> int:
 
 def pages_in(memory: int, model: Llama, page: int) -> int:
     """memory: bytes. page: tokens. One page more than these is left out: the GPU's executor keeps it for itself."""
-    shape = model.config
-    elements = shape.kv_heads * page * shape.head_dim
-    pages = min(memory // (2 * shape.layers * elements * model.dtype.itemsize), MOST_ELEMENTS // elements) - 1
+    pages = _counted(memory, model.config, model.dtype, page) - 1
     if pages < 2:
         raise InvalidParameter("no pages fit beside the weights in the memory of the device", where="pages",
                                fix="Free memory there, or set device to cpu.")
     return pages
+
+
+def _counted(memory: int, shape: LlamaConfig, dtype: torch.dtype, page: int) -> int:
+    elements = shape.kv_heads * page * shape.head_dim
+    return min(memory // (2 * shape.layers * elements * dtype.itemsize), MOST_ELEMENTS // elements)

@@ -27,7 +27,7 @@ def load_alike(path: str | Path, model: Llama) -> Llama:
     for key in sorted(words.keys() | model.words.keys()):
         if words.get(key) != model.words.get(key):
             raise WeightsError(f"{key[:80]} is not that of the model", where=str(path), fix=fix)
-    return read_model(files, model.kernels, model.dtype, torch.device("cpu"))
+    return read_model(files, model.kernels, model.dtype, torch.device("cpu"), len(model.cos))
 
 
 def overwrite(model: Llama, other: Llama) -> None:

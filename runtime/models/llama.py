@@ -36,8 +36,9 @@ class Block:
 
 @dataclass(frozen=True, slots=True)
 class Llama:
-    """embedding: [vocab, width]. head: the embedding again when tied. cos, sin: [context, head_dim / 2].
-    words: what its file says of the tokenizer, the chat template included: key -> digest."""
+    """embedding: [vocab, width]. head: the embedding again when tied. cos, sin: [positions, head_dim / 2], of all
+    positions that texts can reach. words: what its file says of the tokenizer, the chat template included: key ->
+    digest."""
 
     config: LlamaConfig
     kernels: Kernels

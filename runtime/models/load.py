@@ -14,6 +14,7 @@ from ...kernels.rope_scaling import Divided
 from ...kernels.rope_write import HeadNorms, rope_table
 from ..config import EngineConfig
 from ..errors import InvalidParameter
+from ..sizing import positions_of
 from .config import LlamaConfig
 from .files import ModelFiles, open_model
 from .llama import Block, Llama
@@ -32,15 +33,24 @@ def load_model(path: str | Path, config: EngineConfig) -> Llama:
         torch.set_num_threads(config.threads)
     dtype = DTYPES[config.dtype]
     ops = kernels(config.device, dtype, "exact" if config.exact else "fast")
-    return read_model(open_model(path), ops, dtype, torch.device(config.device))
+    files = open_model(path)
+    positions = positions_of(config, files.config, dtype)
+    return read_model(files, ops, dtype, torch.device(config.device), positions)
 
 
-def read_model(files: ModelFiles, ops: Kernels, dtype: torch.dtype, device: torch.device) -> Llama:
-    """Raises WeightsError."""
-    return replace(build_llama(files.config, files.source(), ops, dtype, device), words=files.words())
+def read_model(
+    files: ModelFiles, ops: Kernels, dtype: torch.dtype, device: torch.device, positions: int | None = None
+) -> Llama:
+    """positions: that texts will reach; None: the whole context. Raises WeightsError."""
+    model = build_llama(files.config, files.source(), ops, dtype, device, positions)
+    return replace(model, words=files.words())
 
 
-def build_llama(config: LlamaConfig, source: Source, ops: Kernels, dtype: torch.dtype, device: torch.device) -> Llama:
+def build_llama(
+    config: LlamaConfig, source: Source, ops: Kernels, dtype: torch.dtype, device: torch.device,
+    positions: int | None = None,
+) -> Llama:
+    """positions: as of `read_model`."""
     def tensor(*names: str) -> torch.Tensor:
         parts = [torch.from_numpy(source.tensor(name)).to(dtype=dtype, device=device) for name in names]
         return torch.cat(parts) if len(parts) > 1 else parts[0]
@@ -55,7 +65,8 @@ def build_llama(config: LlamaConfig, source: Source, ops: Kernels, dtype: torch.
     with torch.inference_mode():
         embedding = tensor("token_embd.weight")
         scaling = Divided(config.rope_divisors) if config.rope_divisors else None
-        cos, sin = rope_table(config.context, config.head_dim, config.rope_theta, scaling)
+        rows = config.context if positions is None else positions
+        cos, sin = rope_table(rows, config.head_dim, config.rope_theta, scaling)
         return Llama(
             config=config,
             kernels=ops,

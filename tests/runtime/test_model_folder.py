@@ -44,6 +44,15 @@ def test_a_folder_computes_what_its_gguf_file_does(tmp_path: Path, tied: bool, s
     assert torch.equal(logits(theirs), logits(gguf_file(tmp_path / "m.gguf", tensors)))
 
 
+def test_a_context_beyond_all_memory_costs_what_the_pool_can_hold(tmp_path: Path) -> None:
+    tensors, config = weights(), tiny_config(page=16, pages=8)
+    path = folder(tmp_path / "far", tensors, config={"max_position_embeddings": 2**31 - 1})
+    model = load_model(path, config)
+    assert model.cos.shape[0] == model.sin.shape[0] == 8 * 16
+    found = Driver(TorchExecutor(model, config), config.page).whole(TEXT)
+    assert torch.equal(found, logits(folder(tmp_path / "near", tensors)))
+
+
 @pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
 def test_halves_are_read_exactly(tmp_path: Path, dtype: torch.dtype) -> None:
     tensors = weights()

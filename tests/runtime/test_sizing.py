@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import dataclasses
+
 import pytest
+import torch
 
 from espalier.runtime.config import EngineConfig
 from espalier.runtime.errors import InvalidParameter
-from espalier.runtime.sizing import pages_in, sized
+from espalier.runtime.sizing import pages_in, positions_of, sized
 
 from .tiny_llama import SHAPE, tiny_config, tiny_llama
 
@@ -40,3 +43,14 @@ def test_too_little_memory_and_a_pool_of_one_page_are_refused_by_name() -> None:
     assert refused.value.where == "pages"
     with pytest.raises(InvalidParameter, match="pages is 1"):
         EngineConfig(pages=1)
+
+
+@pytest.mark.parametrize(("stated", "asked", "positions"), [
+    (64, {}, 64), (64, {"context": 40}, 40), (64, {"context": 99}, 64), (1 << 63, {"pages": 3, "page": 16}, 48),
+    (10**30, {"pages": 0, "page": 16}, 2048 * 16), (10**30, {"context": 500, "pages": 0, "page": 16}, 500),
+])
+def test_no_more_positions_are_prepared_than_can_be_reached(
+    stated: int, asked: dict[str, int], positions: int
+) -> None:
+    shape = dataclasses.replace(SHAPE, context=stated)
+    assert positions_of(tiny_config(**asked), shape, torch.float32) == positions
