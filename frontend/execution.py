@@ -59,7 +59,7 @@ async def execute(call: Call, model: Model, emit: Emit) -> State:
             result = await _run_body(call, face, model)
             await root.settle()
         except Exception as error:
-            raised = error
+            raised = root.ended_by = error
         finally:
             await to_the_end(_free(root, session))
     except Exception as error:

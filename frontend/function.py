@@ -43,14 +43,14 @@ class Function:
 
         backend: where to run; inside a program, the model of that program is the default.
         """
-        model = model_for(backend)
         call = self._call(args, kwargs)
+        model = model_for(backend)
         return model.loop.call(lambda: execute(call, model, ignore)).unless_raised()
 
     async def arun(self, /, *args: Any, backend: Model | None = None, **kwargs: Any) -> State:
         """`run` for coroutines, on any event loop."""
-        model = model_for(backend)
         call = self._call(args, kwargs)
+        model = model_for(backend)
         return (await model.loop.acall(lambda: execute(call, model, ignore))).unless_raised()
 
     def run_batch(
@@ -77,8 +77,8 @@ class Function:
 
     def stream(self, /, *args: Any, backend: Model | None = None, **kwargs: Any) -> Stream:
         """Start a run; iterate over its events with `for` (or `async for`)."""
-        model = model_for(backend)
         call = self._call(args, kwargs)
+        model = model_for(backend)
         return Stream(model.loop, lambda emit: execute(call, model, emit))
 
     astream = stream
@@ -92,7 +92,7 @@ class Function:
         """In a class a program is a method, `def f(self, s, ...)`: of an instance it has `self` already."""
         return self if instance is None else Function(MethodType(self._body, instance), self._bound)
 
-    def __call__(self, state: BaseState, /, *args: Any, **kwargs: Any) -> Any:
+    def __call__(self, state: BaseState | None = None, /, *args: Any, **kwargs: Any) -> Any:
         """Inside another program: run the body on that program's state. An async body is awaited."""
         if not isinstance(state, BaseState):
             raise ProgramError(

@@ -38,7 +38,7 @@ Emit = Callable[[Event], None]
 
 class Interpreter:
     """One branch. error: why it stopped. untold: a failure below it that no reader was told of. sealed: given back; its
-    values stay readable, nothing can be added."""
+    values stay readable, nothing can be added. ended_by: what the body raised, of the root."""
 
     def __init__(
         self, session: Backend, emit: Emit, above: Interpreter | None = None, path: tuple[int, ...] = ()
@@ -46,6 +46,7 @@ class Interpreter:
         self.error: Exception | None = None
         self.untold: Exception | None = None
         self.sealed = False
+        self.ended_by: Exception | None = None
         self.tail: Entry | None = None
         self.usage = Usage()
         self.path = path
@@ -106,7 +107,7 @@ class Interpreter:
         """
         if cause is None:
             self.sealed = True
-            self._drop(self.error or BranchClosed("the branch was released before this was written"))
+            self._drop(self.error or self._closed("the branch was released before this was written"))
         else:
             self.refuse(cause)
         if self._worker is not None:
@@ -119,7 +120,17 @@ class Interpreter:
     # How it runs
 
     def _refusal(self) -> Exception | None:
-        return self.error or (BranchClosed("the branch was released") if self.sealed else None)
+        return self.error or (self._closed("the branch was released") if self.sealed else None)
+
+    def _closed(self, words: str) -> BranchClosed:
+        """With what the program raised, where that ended it."""
+        root = self
+        while root._above is not None:
+            root = root._above
+        why = root.ended_by
+        error = BranchClosed(words if why is None else f"{words}: the program raised {type(why).__name__}: {why}")
+        error.__cause__ = why
+        return error
 
     def _wake(self) -> None:
         if self._branch is not None and self._worker is None and self._steps:

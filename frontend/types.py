@@ -3,13 +3,24 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from datetime import datetime, time
 from typing import Any
 
 import msgspec
 
 from .errors import ProgramError
+
+# What msgspec states more widely than it reads: any text for a decimal number and base64, leap seconds, months.
+_READABLE = {
+    ("format", "decimal"): r"^-?(0|[1-9][0-9]{0,27})(\.[0-9]{1,28})?$",
+    ("contentEncoding", "base64"): "^([A-Za-z0-9+/]{4})*([A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=)?$",
+    ("format", "date-time"): r"^.{17}[0-5][0-9](\.[0-9]{1,6})?([Zz]|[+-].{5})$",
+    ("format", "time"): r"^.{6}[0-5][0-9](\.[0-9]{1,6})?([Zz]|[+-].{5})$",
+    ("format", "duration"): "^P([0-9]{1,6}D)?(T([0-9]{1,6}[HMS]){1,3})?$",
+}
+_VALUES = ("default", "enum", "const", "examples")
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,7 +35,10 @@ def type_schema(annotation: Any) -> TypeSchema:
     """Raises ProgramError for what is no type that JSON can carry."""
     try:
         (schema,), components = msgspec.json.schema_components([annotation], ref_template="#/$defs/{name}")
-        return TypeSchema(_with_closed(schema, components), msgspec.json.Decoder(annotation).decode)
+        if annotation in (datetime, time):  # with a time zone or without one: of these msgspec states no format
+            schema["format"] = "time" if annotation is time else "date-time"
+        source = _with_closed(_readable(schema), {name: _readable(part) for name, part in components.items()})
+        return TypeSchema(source, msgspec.json.Decoder(annotation).decode)
     except (TypeError, NameError) as error:
         adapted = _adapted(annotation)
         if adapted is not None:
@@ -46,6 +60,19 @@ def _adapted(annotation: Any) -> TypeSchema | None:
     except pydantic.errors.PydanticUserError:
         return None
     return TypeSchema(_with_closed(schema, schema.pop("$defs", {})), adapter.validate_json)
+
+
+def _readable(schema: Any) -> Any:
+    """With a pattern wherever a text may fit that msgspec would refuse to read."""
+    if isinstance(schema, list):
+        return [_readable(part) for part in schema]
+    if not isinstance(schema, Mapping):
+        return schema
+    node = {key: part if key in _VALUES else _readable(part) for key, part in schema.items()}
+    for (key, value), pattern in _READABLE.items():
+        if node.get("type") == "string" and node.get(key) == value:
+            node.setdefault("pattern", pattern)
+    return node
 
 
 def _with_closed(schema: dict[str, object], components: dict[str, dict[str, object]]) -> dict[str, object]:

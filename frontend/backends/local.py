@@ -45,7 +45,7 @@ def local(
     Face. salt: the part of the prefix tree that its programs use. adapter: refused unless empty. process: run the
     engine in a process of its own instead of a thread. progress: told in words what is being done (default:
     standard error, when that is a terminal).
-    Raises runtime.errors.ModelError when the model cannot be used.
+    Raises ProgramError for another config, runtime.errors.ModelError when the model cannot be used.
     """
     from ...runtime.config import EngineConfig
     from ...runtime.runtime import Runtime
@@ -53,6 +53,9 @@ def local(
     if adapter:
         raise ProgramError("adapters of weights are not computed here", where="adapter",
                            fix="Merge the adapter into the weights and give those.")
+    if config is not None and not isinstance(config, EngineConfig):
+        raise ProgramError(f"config must be an EngineConfig, not {type(config).__name__}", where="config",
+                           fix="Make one: from espalier.runtime.config import EngineConfig.")
     runtime = Runtime.load(str(model), config or EngineConfig(), process=process, progress=progress or teller())
     return LocalModel(runtime, salt)
 

@@ -3,7 +3,7 @@
 import pytest
 
 import espalier as esp
-from espalier.frontend.backends.scripted import Reply, ScriptedSession
+from espalier.frontend.backends.scripted import Gate, Reply, ScriptedSession
 
 from .conftest import Script
 
@@ -150,3 +150,36 @@ def test_a_session_that_cannot_close_does_not_hide_what_went_wrong_first(
     monkeypatch.setattr(ScriptedSession, "close", close)
     with model, pytest.raises(seen):
         program.run(backend=model)
+
+
+@pytest.mark.parametrize("forks", [False, True])
+def test_what_was_not_written_when_the_body_raised_says_so(script: Script, forks: bool) -> None:
+    cause = ValueError("row 7 has no price")
+    states: list[esp.State] = []
+
+    @esp.function
+    def program(s: esp.State) -> None:
+        s += "prompt"
+        s.sync()
+        states.append(s.fork(2)[1] if forks else s)
+        states[0].add(esp.gen("b"))
+        raise cause
+
+    (state,) = program.run_batch([()], backend=script([Reply(gate=Gate())] * 2))
+    assert state.error is cause
+    assert state.text() == "prompt"
+    with pytest.raises(esp.BranchClosed, match=r"the program raised ValueError: row 7 has no price") as caught:
+        states[0]["b"]
+    assert caught.value.__cause__ is cause
+
+
+def test_a_wrong_call_names_what_is_wrong_with_it(script: Script) -> None:
+    @esp.function
+    def program(s: esp.State, x: int) -> None:
+        s += str(x)
+
+    with pytest.raises(esp.ProgramError, match=r"no parameter 'model'.*program\(s?"):
+        program.run(1, model=script())
+    for call in (lambda: program(), lambda: program("x"), lambda: program(backend=script())):
+        with pytest.raises(esp.ProgramError, match="without a state"):
+            call()

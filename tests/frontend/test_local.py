@@ -223,3 +223,8 @@ def test_tokens_that_end_an_answer_and_the_least_it_has(model: LocalModel) -> No
         program.run(stop_token_ids=[9999], backend=model)["a"]
     with pytest.raises(esp.ProgramError, match="min_tokens"):
         program.run(min_tokens=9, backend=model)
+
+
+def test_a_config_of_another_kind_is_refused_before_anything_is_loaded() -> None:
+    with pytest.raises(esp.ProgramError, match="must be an EngineConfig, not dict"):
+        esp.local("no-such-model", config={"threads": 1})  # type: ignore[arg-type]

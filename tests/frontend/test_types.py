@@ -3,13 +3,24 @@
 import dataclasses
 import enum
 import json
+from datetime import date, datetime, time, timedelta
+from decimal import Decimal
+from random import Random
 from typing import Any, Literal
+from uuid import UUID
 
 import pytest
 from pydantic import BaseModel, ConfigDict
 
 import espalier as esp
 from espalier.frontend.types import type_schema
+from espalier.grammars.compile import compile_constraint
+from espalier.grammars.constraint import JsonSchema
+from espalier.grammars.schema import schema_text
+from espalier.grammars.vocabulary import Vocabulary
+
+from ..grammars.engine import bind
+from ..grammars.samplers import WAYS, answer
 
 
 class Colour(enum.Enum):
@@ -72,3 +83,19 @@ def test_what_json_cannot_carry_is_refused(annotation: Any) -> None:
     with pytest.raises(esp.ProgramError) as caught:
         type_schema(annotation)
     assert caught.value.where == "schema"
+
+
+@dataclasses.dataclass
+class Bill:
+    total: Decimal
+    days: timedelta
+    scan: bytes
+
+
+@pytest.mark.parametrize("annotation", [Decimal, bytes, timedelta, date, datetime, time, UUID, list[Decimal], Bill, int,
+                                        float, dict[str, float]], ids=str)
+def test_every_answer_that_fits_a_type_is_read_as_one(annotation: Any) -> None:
+    typed = type_schema(annotation)
+    grammar = bind(compile_constraint(JsonSchema(schema_text(typed.schema))), Vocabulary.bytes_only())
+    for draw in range(30):
+        typed.read(answer(grammar, 200, WAYS[draw % len(WAYS)], Random(draw)).decode())
