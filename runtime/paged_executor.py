@@ -23,6 +23,7 @@ from .models.llama import Llama, allocate_cache
 from .paged_steps import CAPTURED, WANTED, PagedSteps, error_of
 from .picking import faults, tokens_of
 from .plan import Pick, Plan, Row, Sampled
+from .sizing import check_positions
 
 
 class PagedExecutor:
@@ -42,6 +43,7 @@ class PagedExecutor:
             raise InvalidParameter(
                 f"the model holds {model.dtype}, not {config.dtype}", where="dtype", fix="Load it with this config."
             )
+        check_positions(config, model)
         shape = model.config
         self.vocabulary_size = shape.vocab
         self.ahead = True

@@ -40,6 +40,13 @@ def positions_of(config: EngineConfig, shape: LlamaConfig, dtype: torch.dtype) -
     return min(shape.context, config.context or shape.context, max(pages, 0) * config.page)
 
 
+def check_positions(config: EngineConfig, model: Llama) -> None:
+    """Raises InvalidParameter when texts could reach beyond what the model was loaded for. config: sized."""
+    if positions_of(config, model.config, model.dtype) > len(model.cos):
+        raise InvalidParameter(f"the model was loaded for {len(model.cos)} positions", where="pages",
+                               fix="Load it with this config.")
+
+
 def _that_fit(model: Llama, page: int) -> int:
     free, _ = torch.cuda.mem_get_info(model.device)
     return pages_in(int(free * GPU_SHARE), model, page)

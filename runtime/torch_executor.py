@@ -23,6 +23,7 @@ from .models.alike import load_alike
 from .models.llama import Llama, allocate_cache, forward
 from .picking import all_ones, check_masks, columns_of, edits_of, faults, tokens_of
 from .plan import Pick, Plan, Row, Sampled
+from .sizing import check_positions
 
 
 class TorchExecutor:
@@ -39,6 +40,7 @@ class TorchExecutor:
             raise InvalidParameter(
                 f"the model holds {model.dtype}, not {config.dtype}", where="dtype", fix="Load it with this config."
             )
+        check_positions(config, model)
         if config.threads:
             torch.set_num_threads(config.threads)
         self.vocabulary_size = model.config.vocab

@@ -10,6 +10,7 @@ import torch
 from espalier.runtime.config import EngineConfig
 from espalier.runtime.errors import InvalidParameter
 from espalier.runtime.sizing import pages_in, positions_of, sized
+from espalier.runtime.torch_executor import TorchExecutor
 
 from .tiny_llama import SHAPE, tiny_config, tiny_llama
 
@@ -54,3 +55,11 @@ def test_no_more_positions_are_prepared_than_can_be_reached(
 ) -> None:
     shape = dataclasses.replace(SHAPE, context=stated)
     assert positions_of(tiny_config(**asked), shape, torch.float32) == positions
+
+
+def test_a_pool_that_reaches_further_than_the_model_was_loaded_for_is_refused() -> None:
+    model = tiny_llama(tiny_config())
+    short = dataclasses.replace(model, cos=model.cos[:32], sin=model.sin[:32])
+    TorchExecutor(short, tiny_config(pages=4))
+    with pytest.raises(InvalidParameter, match="loaded for 32 positions"):
+        TorchExecutor(short, tiny_config(pages=5))
