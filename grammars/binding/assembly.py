@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numba import types
 
-from ..ir import NOTHING, Members, Order
+from ..ir import NOTHING, Members, Order, Unlike
 from ..jit import entry, inner
 from .flat import ACTION, BYTE_HIGH, BYTE_LOW, CALL_ACTION, CALL_TARGET, CALLED, OWNER, SOURCE, TARGET
 from .member_keys import FREE_KEYS, KEYS_BEGIN
@@ -87,6 +87,8 @@ def _rules(layout: Layout, keys: list[list[int]]) -> tuple[Any, Any, Any]:
             _fill_members(row, register, places)
             for required in register.required:
                 members.extend((FAR, required, FAR, -1))
+        elif isinstance(register, Unlike):
+            row[DECODED] = register.decoded
         rows.extend(row)
     return (np.array(rows).reshape(-1, ALIKE + 1), np.array(members).reshape(-1, _OF_MEMBER),
             np.array(following or array("i", (0,))))

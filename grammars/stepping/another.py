@@ -165,6 +165,17 @@ def _only_zeros(context, state):  # type: ignore[no-untyped-def]
     return row[classes[0x30]] != -1 and row[classes[0x31]] == -1 and row[classes[_BACKSLASH]] == -1
 
 
+@inner(types.boolean(CONTEXT_TYPE, _i8, _i8))
+def _needless(context, key, byte):  # type: ignore[no-untyped-def]
+    """Whether a byte goes on with the escape by number of a character that needs none, as only controls do."""
+    pairs, digits = pairs_of(context), 0
+    while digits < 3 and pairs[key, 1] == SPELLED + 0x30:
+        key, digits = _i8(pairs[key, 0]), digits + 1
+    if pairs[key, 1] != SPELLED + 0x75 or not _escaped(context, _i8(pairs[key, 0])):
+        return False
+    return digits < 3 and byte != 0x30 and not (digits == 2 and byte == 0x31)
+
+
 @inner(types.boolean(CONTEXT_TYPE, _i8, _i8, _i8, _i8))
 def _idle(context, at, byte, answer, decoded):  # type: ignore[no-untyped-def]
     """Whether a byte says nothing that another way does not: a blank between values, a point before zeros, an escape
@@ -175,7 +186,7 @@ def _idle(context, at, byte, answer, decoded):  # type: ignore[no-untyped-def]
         return False
     if byte == 0x2E:
         return _only_zeros(context, _i8(go_of(context)[threads_of(context)[at, STATE], classes_of(context)[byte]]))
-    return (byte == 0x75 or byte == 0x2F) and _escaped(context, answer)
+    return (byte == 0x2F and _escaped(context, answer)) or _needless(context, answer, _i8(byte))
 
 
 @inner(types.boolean(CONTEXT_TYPE, _i8, _i8))

@@ -211,3 +211,18 @@ def test_wherever_a_list_stands_some_token_brings_its_end_nearer(items: Any, lea
             if not here:
                 break
             matcher.accept(random.choice(here))
+
+
+@pytest.mark.parametrize(("items", "least"), [
+    ({**UNIQUE, "items": {"enum": [1, 2, 3]}}, 15),
+    ({**CLOSED, "properties": {"a": {"enum": [1, 2]}, "b": {"enum": [1, 2]}}}, 9),
+    ({**CLOSED, "properties": {"a": {"type": "string", "pattern": "^[\x00-\x02a]$"}}, "required": ["a"]}, 4),
+])
+@pytest.mark.parametrize("way", WAYS)
+def test_the_last_values_that_there_are_are_found_in_any_spelling(items: Any, least: int, way: str) -> None:
+    schema = {**UNIQUE, "items": items, "minItems": least}
+    constraint = JsonSchema(json.dumps(schema), order="any", spelling="any")
+    grammar = bind(compile_constraint(constraint, PATIENT), VOCABULARY)
+    for seed, spare in enumerate((0, 3, 40)):
+        text = answer(grammar, grammar.min_tokens + spare, way, Random(seed))
+        assert Draft202012Validator(schema).is_valid(json.loads(text)), text
