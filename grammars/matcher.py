@@ -240,6 +240,12 @@ class Matcher:
             self._explorer.tighten(configuration)
         return 0 if configuration is None else configuration.distance
 
+    @property
+    def left_out(self) -> int:
+        """After how many tokens of texts of this grammar, others' too, there were more readings than are followed: the
+        farthest from the end were left out, so that less may follow than the grammar allows."""
+        return self._explorer.left_out
+
     def may_end(self) -> bool:
         """Whether the text so far is complete: the stop ids are allowed."""
         configuration = self._position.configuration

@@ -114,7 +114,10 @@ def attempt(target: Target, kind: str, data: bytes) -> str | None:
     """The finding, as the place that raised it; None when all is well."""
     signal.setitimer(signal.ITIMER_PROF, LIMITS.seconds + GRACE)
     try:
-        target.run(kind, data)
+        try:
+            target.run(kind, data)
+        finally:  # here too the signal may come
+            signal.setitimer(signal.ITIMER_PROF, 0)
     except EspalierError:
         pass
     except (Exception, TooSlow) as error:
@@ -122,8 +125,6 @@ def attempt(target: Target, kind: str, data: bytes) -> str | None:
         ours = [frame for frame in frames if "espalier" in frame.filename] or frames
         last = ours[-1]
         return f"{kind}: {type(error).__name__}: {error} ({Path(last.filename).name}:{last.lineno} {last.name})"
-    finally:
-        signal.setitimer(signal.ITIMER_PROF, 0)
     return None
 
 

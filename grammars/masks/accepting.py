@@ -28,14 +28,16 @@ from ..binding.context import (
 from ..jit import entry, inner
 from ..stepping.advancing import advance, nearest_alive
 from ..stepping.another import ANY
+from ..stepping.crowded import keep_nearest
 from ..stepping.settled import arrange, settle, within_list
 from ..stepping.walk import ARENA_FULL, CROWDED
 
 # columns of spans: which rows of `met` are the threads of a configuration, and what arena.TEXT is there
 BEGIN, END, ANSWER = 0, 1, 2
 # slots of `told`: how many configurations and threads are kept, the most threads that one may have; of the one
-# accepted last its threads, what they hold (settled.settle), U, and arena.TEXT
-FOUND, KEPT, MOST, THREADS, USED, DISTANCE, SAID = 0, 1, 2, 3, 4, 5, 6
+# accepted last its threads, what they hold (settled.settle), U, and arena.TEXT; after how many tokens readings were
+# left out (crowded.py)
+FOUND, KEPT, MOST, THREADS, USED, DISTANCE, SAID, LEFT_OUT = 0, 1, 2, 3, 4, 5, 6, 7
 SETS_FULL, TOO_MANY = -3, -4  # kinds of trouble beside those of walk.py
 
 _i8 = types.int64
@@ -96,9 +98,12 @@ def _rehash(context):  # type: ignore[no-untyped-def]
 
 @inner(_i8(CONTEXT_TYPE, _i8))
 def _find(context, count):  # type: ignore[no-untyped-def]
-    """Settles and sorts the room's threads[:count], which live, and tells of them; returns their number, TOO_MANY or
-    SETS_FULL; 0 when they cannot end."""
+    """Settles and sorts the room's threads[:count], which live, and tells of them; returns their number, SETS_FULL, or
+    TOO_MANY where items that were written say which of them can end; 0 when none can."""
     told = told_of(context)
+    if count > told[MOST] and counts_of(context)[TEXT] == 0:
+        count = keep_nearest(context, count, _i8(told[MOST]))
+        told[LEFT_OUT] += 1
     told[THREADS] = count
     if count > told[MOST]:
         return _i8(TOO_MANY)
@@ -161,12 +166,15 @@ class Met:
     def __init__(self, context: Context, most: int) -> None:
         """most: threads that one may have."""
         self._context = context
-        self._most = most
-        self.clear()
+        self._begin(np.array([1, 0, most, 0, 0, 0, 0, 0], np.int64))
 
     def clear(self) -> None:
         """Forgets them: numbers begin at 1 again."""
-        told = np.array([1, 0, self._most, 0, 0, 0, 0], np.int64)
+        told = self._arrays.told
+        told[[FOUND, KEPT]] = 1, 0
+        self._begin(told)
+
+    def _begin(self, told: Any) -> None:
         self._put(Arrays(*_room(_FIRST, 2 * _FIRST), told))
 
     def _put(self, arrays: Arrays) -> None:

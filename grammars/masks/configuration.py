@@ -21,7 +21,7 @@ from ..stepping.settled import settle
 from ..stepping.upcoming import next_bytes, only_text
 from ..stepping.walk import ARENA_FULL, CROSSED, MARKED
 from ..vocabulary import Vocabulary
-from .accepting import DISTANCE, SAID, SETS_FULL, THREADS, TOO_MANY, Met, accept, intern
+from .accepting import DISTANCE, LEFT_OUT, SAID, SETS_FULL, THREADS, TOO_MANY, Met, accept, intern
 from .accepting import USED as HELD
 from .doubts import doubtful
 from .filling import Filling
@@ -41,7 +41,9 @@ _FORCED_BYTES = 4096  # the longest forced text found in one go
 class Limits(msgspec.Struct, frozen=True):
     """Budgets of one compiled grammar; past one, the request that needed more fails with ConstraintTooLarge.
 
-    states, distances: size of the tables. threads: readings of one text that are alive at once. nodes: interned stack
+    states, distances: size of the tables. threads: readings of one text that are followed at once; past it the farthest
+    from the end are left out, which narrows the answer, but among items that are compared, where only a search tells
+    which of them can end. nodes: interned stack
     nodes and keys. configurations: interned at once; past it they are forgotten and found again, not refused.
     tested: tokens that are tested one by one for a mask near the end of a budget, in a list in which two items must be
     equal: there each asks for a search, and more are not allowed.
@@ -149,6 +151,11 @@ class Explorer:
     def nodes(self) -> Any:
         """int32 [n, 5]: the stack nodes (arena.py names the columns)."""
         return self._space.arena.arrays.nodes
+
+    @property
+    def left_out(self) -> int:
+        """After how many tokens a text had more readings than are followed, so that the farthest were left out."""
+        return int(self._met.told[LEFT_OUT])
 
     def longest_key(self) -> int:
         """Bytes of the longest free key written so far, at least."""

@@ -62,6 +62,7 @@ from .masking import NO_LIMIT, WORDS, walk
 
 ENDS, USED = 1, 2  # flags of a configuration: the text may end, some frame holds free keys
 _DEEP = 62  # bits of DEPTHS: a mask whose walk looked farther is not found again
+_ALIKE = 64  # frames down to which threads are told to be alike
 _LOW = (1 << 32) - 1
 _ALLOWED = 1 << 11  # nodes of a walk that is made here
 _LETTERS = (0x61, 0x7B)  # a to z
@@ -174,9 +175,11 @@ def _alike(context, a, b, depth):  # type: ignore[no-untyped-def]
 
 @entry(_i8(CONTEXT_TYPE, _i8, _i8))
 def represent(context, count, depth):  # type: ignore[no-untyped-def]
-    """Leaves of the room's threads[:count] that are alike down to that depth the one nearest to its end; returns how
-    many are left."""
+    """Leaves of the room's threads[:count] that are alike down to that depth the one nearest to its end, all where that
+    is deep; returns how many are left."""
     threads, costs, left = threads_of(context), costs_of(context), 0
+    if depth > _ALIKE:
+        return count
     for k in range(count):
         at = left
         for other in range(left):
@@ -232,7 +235,7 @@ def _walk_light(context, number, count):  # type: ignore[no-untyped-def]
         found = _walk(context, left)
         if found < 0 or report[LOOKED] <= depth or left == count:
             return found
-        depth = report[LOOKED]
+        depth = max(report[LOOKED], 2 * depth)
         _load(context, number)
 
 

@@ -47,7 +47,7 @@ def room_for(vocabulary: Vocabulary, threads: int, *, unlike: bool) -> Room:
     longest, most = (_LONGEST_ITEM, _MOST_MEMBERS) if unlike else (0, 0)
     words, row, local = (np.zeros(vocabulary.words, np.uint32) for _ in range(3))
     offsets, crossed = (np.zeros(vocabulary.longest + 3, np.int64) for _ in range(2))
-    return Room(threads=_buffer(threads), queue=np.zeros((QUEUE, 3), np.int32), report=np.zeros(REPORT, np.int64),
+    return Room(threads=_buffer(threads), queue=_queue(QUEUE), report=np.zeros(REPORT, np.int64),
                 text=vocabulary.text, starts=vocabulary.starts, words=words, row=row, local=local,
                 marked=np.empty((vocabulary.size, 2), np.int32), offsets=offsets, crossed=crossed,
                 stretches=np.zeros((vocabulary.longest + 2, 4), np.int32), kinds=np.zeros((SLOTS, 256), np.uint8),
@@ -59,9 +59,13 @@ def room_for(vocabulary: Vocabulary, threads: int, *, unlike: bool) -> Room:
 
 
 def widened(room: Room, threads: int) -> Room:
-    """The same room for more threads."""
-    return room._replace(threads=_buffer(threads))
+    """The same room for more threads, and for as many frames that one enters or leaves for a byte."""
+    return room._replace(threads=_buffer(threads), queue=_queue(threads))
 
 
 def _buffer(threads: int) -> Any:
     return np.zeros((threads, 5), np.int32)
+
+
+def _queue(frames: int) -> Any:
+    return np.zeros((frames, 3), np.int32)

@@ -108,7 +108,7 @@ class Walker:
             if looked <= depth or len(chosen) == len(threads):
                 mark_once(self._space.address)
                 return
-            depth = looked
+            depth = max(looked, 2 * depth)
 
     def _walk_each(self, threads: Any, limit: int, exact: bool) -> None:
         whole = limit < NO_LIMIT

@@ -2,13 +2,16 @@
 
 A state is (items so far, how many of them counted for each demand). An item that must count is held to its demand's
 schema; where too many may count, every other item is held to the negation. Which items count is a choice that the
-engine follows in all ways at once, so no item needs to be judged whole before the next begins.
+engine follows in all ways at once, so no item needs to be judged whole before the next begins. Each way that the items
+before may have counted is one more reading of the text: where these would be many, all that fits counts and every other
+item is held to the negation, so that items that have ended leave one way.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from itertools import product
+from math import prod
 
 from ..errors import ConstraintTooLarge
 from ..schemas.shape import Places, SomeItems
@@ -17,6 +20,8 @@ from .plan import ItemMachine, ListPlan, ValuePlan
 _MAX_STATES = 2_000
 # Items that must be unlike are told apart by states up to here.
 _MAX_COUNTED = 20_000
+# Ways in which the items before may have counted that are followed together.
+_FOLLOWED = 16
 _State = tuple[int, tuple[int, ...]]
 # An item's part in one demand: the place that it is held to (None: no further one), and what it adds.
 _Choice = tuple[str | None, int]
@@ -36,6 +41,7 @@ class ItemCounter:
         self._item = item
         self._negated = negated
         self._plan = plan
+        self._apart = prod(_ways(demand) for demand in demands) > _FOLLOWED
         starts = max(demand.start for demand in demands)
         self._cap = max(prefix, least, starts) if most is None else most
 
@@ -98,13 +104,20 @@ class ItemCounter:
     def _choices(self, demand: SomeItems, index: int, count: int) -> list[_Choice]:
         if index < demand.start:
             return [(None, 0)]
-        if demand.most is None:
-            return [(None, 0)] if count == demand.least else [(demand.place, 1), (None, 0)]
+        if demand.most is None and count == demand.least:
+            return [(None, 0)]
+        if demand.most is None and not self._apart:
+            return [(demand.place, 1), (None, 0)]
         others: list[_Choice] = [(self._negated(demand.place), 0)]
         if count == demand.most:
             return others
         # Once enough items count, one that may count need not.
-        return [(demand.place if count < demand.least else None, 1), *others]
+        return [(demand.place if count < demand.least or self._apart else None, 1), *others]
+
+
+def _ways(demand: SomeItems) -> int:
+    """In how many ways items that have ended may have counted."""
+    return demand.least + 1 if demand.most is None else demand.most - demand.least + 1
 
 
 def by_place(plan: ListPlan) -> ItemMachine:

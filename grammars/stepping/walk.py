@@ -14,6 +14,8 @@ from ..binding.arena import (
     FEW,
     FIXED,
     KEYS,
+    LEFT,
+    LEFT_BY,
     NEST,
     OPENED,
     PARENT,
@@ -21,6 +23,7 @@ from ..binding.arena import (
     RETURN,
     SETS,
     STATUS,
+    STEP,
     TEXT,
     WITHIN,
     intern_node,
@@ -95,7 +98,9 @@ REPORT = 5
 # few values are left, or began (with FEWER: where it begins few are left). A token has at most 256 of each.
 ENDED, FEWER, BEGUN = 1 << 9, 1 << 18, 1 << 27
 CROWDED, ARENA_FULL = -1, -2  # kinds of trouble, as entries tell them
-QUEUE = 512  # frames that one thread may enter or leave for one byte
+QUEUE = 512  # frames that one thread may enter or leave for one byte before there must be more room
+_RECENT = 64  # of these, those that another is compared with: what is entered twice lies close together
+_LAST_STEP = 0x7FFFFFFF
 
 _i8 = types.int64
 _FAR = FAR
@@ -241,9 +246,9 @@ def end_item(context, state, register, entry):  # type: ignore[no-untyped-def]
 
 @inner(_i8(CONTEXT_TYPE, _i8, _i8, _i8, _i8))
 def _enqueue(context, tail, state, register, node):  # type: ignore[no-untyped-def]
-    """Adds (state, register, node) to the queue once; -1 when it is full."""
+    """Adds (state, register, node) to the queue unless it is among the last; -1 when it is full."""
     queue = queue_of(context)
-    for k in range(tail):
+    for k in range(max(0, tail - _RECENT), tail):
         if queue[k, 0] == state and queue[k, 1] == register and queue[k, 2] == node:
             return tail
     if tail < 0 or tail >= queue.shape[0]:
@@ -252,6 +257,17 @@ def _enqueue(context, tail, state, register, node):  # type: ignore[no-untyped-d
     queue[tail, 1] = register
     queue[tail, 2] = node
     return tail + 1
+
+
+@inner(types.boolean(CONTEXT_TYPE, _i8, _i8))
+def _leaves(context, node, origin):  # type: ignore[no-untyped-def]
+    """Whether a thread in whose frame no key is open still has to leave the frame above a node: within one step it is
+    enough that one does, of the largest origin, since what follows depends on the node alone."""
+    nodes, step = nodes_of(context), counts_of(context)[STEP]
+    if nodes[node, LEFT] == step and nodes[node, LEFT_BY] >= origin:
+        return False
+    nodes[node, LEFT], nodes[node, LEFT_BY] = step, origin
+    return True
 
 
 @inner(_i8(CONTEXT_TYPE, _i8, _i8, _i8, _i8, _i8))
@@ -279,7 +295,8 @@ def _step_thread(context, at, low, high, byte, exact):  # type: ignore[no-untype
                     return _i8(-1)
                 if over > 0:
                     tail = _enqueue(context, tail, _i8(calls[call, CALLEE]), _i8(0), over)
-        if states[state, FINAL] == 1 and returns(context, state, register):
+        if (states[state, FINAL] == 1 and returns(context, state, register)
+                and (key > 0 or _leaves(context, node, origin))):
             report[LOOKED] = max(report[LOOKED], origin - nodes[node, DEPTH] + 1)
             back, kept = _i8(nodes[node, RETURN]), _i8(nodes[node, REGISTER])
             if node > 0 and states[back, KIND] == UNLIKE:
@@ -343,8 +360,9 @@ def step(context, low, high, byte, exact):  # type: ignore[no-untyped-def]
     report[LOOKED]: frames of the walk's first stack looked into. Trouble: too many threads, or a full arena (its counts
     say so).
     """
-    end = high
-    for at in range(low, high):
+    counts, end = counts_of(context), high
+    counts[STEP] = counts[STEP] % _LAST_STEP + 1
+    for at in range(high - 1, low - 1, -1):  # the newest first, which are the deepest more often than not
         end = _step_thread(context, _i8(at), high, end, byte, exact)
         if end < 0:
             return _i8(-1)

@@ -129,6 +129,7 @@ def serve(
 def producer(tokenizer: Path | None) -> Callable[[Grammar], Callable[[str], bool]]:
     """For a grammar, a test whether the text's own tokenization passes its rows (overlays of laws 4 and 5 off)."""
     from .grammars.compiled import CompiledGrammar
+    from .grammars.errors import ConstraintTooLarge
     from .grammars.rows import MaskTable
     from .grammars.vocabulary import Vocabulary
 
@@ -148,12 +149,19 @@ def producer(tokenizer: Path | None) -> Callable[[Grammar], Callable[[str], bool
 
         def can_produce(text: str) -> bool:
             matcher = compiled.matcher(forcing=False, closing=False)
+            before = matcher.left_out
             try:
                 for token in encode(text):
                     if not matcher.allows(token):
-                        return False
+                        break
                     matcher.accept(token)
-                return matcher.may_end()
+                else:
+                    if matcher.may_end():
+                        return True
+                if matcher.left_out > before:
+                    raise ConstraintTooLarge("the text can be read in more ways at once than are followed",
+                                             keyword="ambiguity", fix="Make the alternatives differ earlier.")
+                return False
             finally:
                 matcher.close()
 

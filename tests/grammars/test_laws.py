@@ -27,8 +27,8 @@ from .samplers import WAYS, answer, check_masks, check_overlays
 every_kind = pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.name)
 
 
-def _bound(kind: Kind) -> CompiledGrammar:
-    return bind(compile_constraint(kind.constraint), kind.vocabulary)
+def _bound(kind: Kind, limits: Limits | None = None) -> CompiledGrammar:
+    return bind(compile_constraint(kind.constraint), kind.vocabulary, limits=limits)
 
 
 @every_kind
@@ -54,6 +54,16 @@ def test_adversaries_write_what_fits_within_any_budget_from_the_least_up(kind: K
     for seed, spare in enumerate((0, 0, 1, 2, 3, 5, 9, 20)):
         text = answer(grammar, grammar.min_tokens + spare, way, Random(seed), forcing=forcing)
         assert kind.fits(text), text
+
+
+@every_kind
+@pytest.mark.parametrize("threads", [1, 3])
+def test_an_answer_with_more_readings_than_are_followed_is_narrowed_and_closes(kind: Kind, threads: int) -> None:
+    grammar = _bound(kind, Limits(threads=threads))
+    for way in WAYS:
+        for seed, spare in enumerate((0, 1, 4, 30)):
+            text = answer(grammar, grammar.min_tokens + spare, way, Random(seed), forcing=seed % 2 == 0)
+            assert kind.fits(text), text
 
 
 @every_kind
