@@ -26,6 +26,7 @@ from ..config import EngineConfig
 from ..errors import InvalidParameter
 from ..runtime import Runtime
 from .app import create_app
+from .connection import connection_class
 from .contract import ChatRuntime
 from .gate import Gate
 from .settings import Settings
@@ -79,7 +80,8 @@ def run(runtime: ChatRuntime, listener: socket.socket, settings: Settings, ready
 def server_for(runtime: ChatRuntime, listener: socket.socket, settings: Settings, ready: Ready) -> DrainingServer:
     gate = Gate(settings.capacity)
     config = uvicorn.Config(
-        create_app(runtime, settings, gate), http="h11", ws="none", loop="asyncio", lifespan="off", log_config=None,
+        create_app(runtime, settings, gate), http=connection_class(settings.head_seconds), ws="none", loop="asyncio",
+        lifespan="off", log_config=None,
         access_log=False, proxy_headers=False, server_header=False, timeout_graceful_shutdown=5, timeout_keep_alive=30,
     )
     return DrainingServer(config, gate, settings.drain_seconds, lambda: ready(url_of(listener)))

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import socket
+from contextlib import suppress
 
 import httpx
 import pytest
 
 from espalier.runtime.server.settings import Settings
 
-from .fake_runtime import FakeRuntime
+from .fake_runtime import FakeRuntime, Script
 from .live import LiveServer, live
 from .test_chat import MODEL
 from .test_errors import assert_shape
@@ -117,6 +118,27 @@ def test_a_body_that_does_not_come_is_given_up(runtime: FakeRuntime) -> None:
         with socket.create_connection(("127.0.0.1", int(server.url.rsplit(":", 1)[1])), timeout=10) as raw:
             raw.sendall(head + b"content-length: 9\r\n\r\n{")
             assert raw.recv(4096).startswith(b"HTTP/1.1 408")
+
+
+@pytest.mark.parametrize("sent", [b"", b"POST /v1/chat", b"GET /health HTTP/1.1\r\nhost: x\r\n\r\nGET /hea"],
+                         ids=["nothing", "half", "second"])
+def test_a_head_that_does_not_come_is_given_up_and_whole_ones_are_answered(runtime: FakeRuntime, sent: bytes) -> None:
+    with live(runtime, Settings(head_seconds=0.3, drain_seconds=0.2)) as server:
+        with socket.create_connection(("127.0.0.1", int(server.url.rsplit(":", 1)[1])), timeout=10) as raw:
+            raw.sendall(sent)
+            told = b""
+            with suppress(ConnectionResetError):
+                while part := raw.recv(4096):
+                    told += part
+            assert told.count(b"HTTP/1.1 200") == sent.count(b"\r\n\r\n")
+        assert server.post(GOOD).status_code == 200
+
+
+def test_an_answer_may_take_longer_than_a_head(runtime: FakeRuntime) -> None:
+    runtime.scripts = {"slow": Script(("a", "b"), wait=0.3)}
+    with live(runtime, Settings(head_seconds=0.2, drain_seconds=0.2)) as server:
+        body = {"model": MODEL, "messages": [{"role": "user", "content": "slow"}]}
+        assert [server.post(body).status_code for _ in range(2)] == [200, 200]
 
 
 @pytest.mark.parametrize(
