@@ -47,7 +47,7 @@ class Positions:
             self._at[place] |= 1 << number
         self._done = self._at[end] if open_end else 0
         self._asked = (1 << 3 * self._count) - (1 << self._count) | 3 << 3 * self._count + 1
-        self._spans, self._reading, self._word = _alphabet([members for _, members, _ in moves])
+        self._spans, self._reading, self._word = _alphabet([members for _, members, _ in moves], meter)
         self._ahead: dict[int, int] = {}  # by place
         self._eights: dict[tuple[int, int], int] = {}  # by byte of a set and its value
 
@@ -170,14 +170,27 @@ def _moves(targets: list[int]) -> tuple[Edge, ...]:
     return tuple(row)
 
 
-def _alphabet(sets: list[Ranges]) -> tuple[list[Edge], list[int], list[bool]]:
+def _readers(sets: list[Ranges], meter: Meter) -> dict[Ranges, int]:
+    """By set of characters, the positions that read it, as bits."""
+    positions: dict[int, list[int]] = {}  # by id: copies of a repetition share their sets, which are long
+    for number, one in enumerate(sets):
+        positions.setdefault(id(one), []).append(number)
+    found: dict[Ranges, int] = {}
+    for numbers in positions.values():
+        meter.states(0)
+        one, bits = sets[numbers[0]], bytearray(len(sets) // 8 + 1)
+        for number in numbers:
+            bits[number >> 3] |= 1 << (number & 7)
+        found[one] = found.get(one, 0) | int.from_bytes(bits, "little")
+    return found
+
+
+def _alphabet(sets: list[Ranges], meter: Meter) -> tuple[list[Edge], list[int], list[bool]]:
     """Characters that the same positions read are one class: (spans of code points with their class, by class the
     positions that read it as bits, by class whether it is word characters)."""
-    members: dict[Ranges, int] = {}
-    for number, one in enumerate(sets):
-        members[one] = members.get(one, 0) | 1 << number
     events: dict[int, int] = {}
-    for one, bits in [*members.items(), (WORD, 1 << len(sets))]:
+    for one, bits in [*_readers(sets, meter).items(), (WORD, 1 << len(sets))]:
+        meter.states(0)
         for low, high in one:
             events[low] = events.get(low, 0) ^ bits
             events[high + 1] = events.get(high + 1, 0) ^ bits

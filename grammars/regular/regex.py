@@ -24,7 +24,7 @@ def compile_regex(pattern: str, meter: Meter, *, search: bool = False, pointer: 
 
     Raises InvalidConstraint, UnsupportedKeyword or ConstraintTooLarge with the column.
     """
-    tree = regex_syntax.parse(pattern, meter.limits, pointer, fold=fold, dot_all=dot_all)
+    tree = regex_syntax.parse(pattern, meter, pointer, fold=fold, dot_all=dot_all)
     _check_repetitions(tree, meter, pointer)
     split = without_lead(tree) if search else None
     if split is None:

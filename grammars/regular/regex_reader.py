@@ -21,6 +21,7 @@ class Reader:
         self._pointer = pointer
         self._fold = fold
         self._at = start
+        self._properties: dict[tuple[str, str, bool], Ranges] = {}
 
     def _peek(self) -> str:
         return self._text[self._at:self._at + 1] or "\0end"
@@ -45,11 +46,16 @@ class Reader:
         if self._peek() != "{" or end < 0:
             raise self._invalid(f"\\{symbol} needs a name in braces", start)
         name = self._text[self._at + 1:end]
+        self._at, key = end + 1, (symbol, name, self._fold)
+        if key not in self._properties:
+            self._properties[key] = self._members(symbol, name, start)
+        return self._properties[key]
+
+    def _members(self, symbol: str, name: str, start: int) -> Ranges:
         members = property_set(name)
         if members is None:
             known = f" (write \\p{{Script={name}}})" if is_script(name) else ""
             raise self._unsupported("\\p", f"the Unicode property {name!r}{known}", start)
-        self._at = end + 1
         members = self._cased(members)
         return members if symbol == "p" else charset.complement(members)
 

@@ -10,7 +10,7 @@ from ..automata import charset
 from ..automata.charset import Ranges
 from ..automata.trees import Alternatives, Chars, Repeat, Sequence
 from ..errors import ConstraintTooLarge
-from ..limits import Limits
+from ..limits import Meter
 from .regex_reader import Reader, digits
 
 
@@ -67,20 +67,21 @@ class _Group:
         return body if self.look is None else Look(body, *self.look)
 
 
-def parse(pattern: str, limits: Limits, pointer: str = "", *, fold: bool = False, dot_all: bool = False) -> Node:
-    """Raises InvalidConstraint or UnsupportedKeyword with the column; pointer: the `pattern` it stands in.
-    fold: letters stand for all their cases. dot_all: a dot is any character."""
+def parse(pattern: str, meter: Meter, pointer: str = "", *, fold: bool = False, dot_all: bool = False) -> Node:
+    """Raises InvalidConstraint or UnsupportedKeyword with the column, ConstraintTooLarge past a budget.
+
+    pointer: the `pattern` it stands in. fold: letters stand for all their cases. dot_all: a dot is any character."""
     flags = _FLAGS.match(pattern)  # of the whole pattern, as Python writes them
     if flags:
         fold, dot_all = fold or "i" in flags[1], dot_all or "s" in flags[1]
-    return _Parser(pattern, limits, pointer, fold, dot_all, flags.end() if flags else 0).parse()
+    return _Parser(pattern, meter, pointer, fold, dot_all, flags.end() if flags else 0).parse()
 
 
 class _Parser(Reader):
-    def __init__(self, pattern: str, limits: Limits, pointer: str, fold: bool, dot_all: bool, start: int) -> None:
+    def __init__(self, pattern: str, meter: Meter, pointer: str, fold: bool, dot_all: bool, start: int) -> None:
         super().__init__(pattern, pointer, fold, start)
         self._dot_all = dot_all
-        self._limits = limits
+        self._meter = meter
         self._groups = [_Group(0, None, [], [], (fold, dot_all))]
 
     def parse(self) -> Node:
@@ -93,6 +94,7 @@ class _Parser(Reader):
     # Terms
 
     def _term(self) -> None:
+        self._meter.states(0)
         start = self._at
         symbol = self._take()
         group = self._groups[-1]
@@ -129,8 +131,8 @@ class _Parser(Reader):
         return Chars(self._cased(((ord(symbol), ord(symbol)),)))
 
     def _open(self, start: int) -> None:
-        if len(self._groups) > self._limits.depth:
-            raise ConstraintTooLarge(f"groups are nested deeper than {self._limits.depth}", keyword="regex",
+        if len(self._groups) > self._meter.limits.depth:
+            raise ConstraintTooLarge(f"groups are nested deeper than {self._meter.limits.depth}", keyword="regex",
                                      where=self._place(start), fix="Flatten the pattern.")
         look: tuple[bool, bool] | None = None
         outside = self._fold, self._dot_all

@@ -74,7 +74,7 @@ def regex(given: Word, source: Source) -> Node:
     if "\n" in pattern:
         raise source.invalid("a regular expression runs over the end of its line", given.at)
     try:
-        tree = regex_syntax.parse(pattern, source.meter.limits, fold="i" in flags, dot_all="s" in flags)
+        tree = regex_syntax.parse(pattern, source.meter, fold="i" in flags, dot_all="s" in flags)
         _check_context_free(tree)
         dfa = compile_regex(pattern, source.meter, fold="i" in flags, dot_all="s" in flags)
     except ConstraintError as error:
