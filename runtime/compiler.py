@@ -20,9 +20,9 @@ Compile = Callable[[Constraint], bytes]
 """A constraint -> its msgpack-encoded Grammar. Raises ConstraintError."""
 
 DEFAULT_BYTES = 64 << 20
-# A bound grammar with the configurations of one answer takes 280 KB in the engine (schemas of three properties, a
-# vocabulary of 49152), whatever the size of its text.
-MOST_KEPT = 1000
+# A bound grammar with the configurations of one answer takes half a megabyte in the engine (schemas of three
+# properties, a vocabulary of 128,256), one made to be large three times as much, whatever the size of its text.
+MOST_KEPT = 512
 # Compilations that run at once: one that takes all the time it may have must not make the others wait for its end.
 WORKERS = 4
 

@@ -11,6 +11,7 @@ from typing import NoReturn
 
 from starlette.requests import ClientDisconnect, Request
 
+from ..errors import Overloaded
 from .errors import BodyTooLarge, BodyTooSlow, ClientGone, InvalidBody, UnsupportedMediaType
 from .settings import Settings
 
@@ -22,16 +23,46 @@ MOST_DEPTH = 600
 DRAINED_LIMITS = 16
 
 
-async def read_body(request: Request, settings: Settings) -> bytes:
-    """Only `application/json` is read: a foreign web page cannot send that without asking first."""
-    _check_type(request.headers.get("content-type", ""))
-    try:
-        async with asyncio.timeout(settings.body_seconds):
-            return await _read(request, settings.body_bytes)
-    except TimeoutError:
-        raise BodyTooSlow(f"the body did not arrive in {settings.body_seconds:g} seconds") from None
-    except ClientDisconnect:
-        raise ClientGone from None
+class Bodies:
+    """Those that are being read, of one server, which hold `settings.bodies_bytes` together at most."""
+
+    def __init__(self, settings: Settings) -> None:
+        self._settings = settings
+        self._held = 0
+
+    async def read(self, request: Request) -> bytes:
+        """Only `application/json` is read: a foreign web page cannot send that without asking first. Raises Overloaded
+        where others hold too much."""
+        _check_type(request.headers.get("content-type", ""))
+        try:
+            async with asyncio.timeout(self._settings.body_seconds):
+                return await self._read(request)
+        except TimeoutError:
+            raise BodyTooSlow(f"the body did not arrive in {self._settings.body_seconds:g} seconds") from None
+        except ClientDisconnect:
+            raise ClientGone from None
+
+    async def _read(self, request: Request) -> bytes:
+        limit, size, held = self._settings.body_bytes, 0, 0
+        parts: list[bytes] = []
+        try:
+            async for part in request.stream():
+                size += len(part)
+                if size > limit * DRAINED_LIMITS:
+                    break
+                if size > limit:
+                    parts.clear()
+                    self._held, held = self._held - held, 0
+                    continue
+                parts.append(part)
+                self._held, held = self._held + len(part), size
+                if held < self._held and self._held > self._settings.bodies_bytes:
+                    raise Overloaded("the bodies of other requests take all the room there is", fix="Try again later.")
+        finally:
+            self._held -= held
+        if size > limit:
+            raise BodyTooLarge(f"the body is larger than {limit} bytes")
+        return b"".join(parts)
 
 
 def parse(raw: bytes) -> Json:
@@ -62,22 +93,6 @@ def _check_type(header: str) -> None:
         raise UnsupportedMediaType(
             "the body must be JSON in UTF-8", where="content-type", fix="Send content-type: application/json."
         )
-
-
-async def _read(request: Request, limit: int) -> bytes:
-    parts: list[bytes] = []
-    size = 0
-    async for part in request.stream():
-        size += len(part)
-        if size <= limit:
-            parts.append(part)
-        else:
-            parts.clear()
-        if size > limit * DRAINED_LIMITS:
-            break
-    if size > limit:
-        raise BodyTooLarge(f"the body is larger than {limit} bytes")
-    return b"".join(parts)
 
 
 def _fraction(text: str) -> Decimal:

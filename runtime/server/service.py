@@ -20,7 +20,7 @@ from ..branch import Answer, Chunk
 from ..errors import UnknownModel
 from ..messages import Usage
 from .asking import Question
-from .body import Json, parse, read_body
+from .body import Bodies, Json, parse
 from .choices import Choices, answering
 from .contract import ChatRuntime
 from .faults import Faults
@@ -62,6 +62,7 @@ class Service:
         self._metrics = metrics
         self._faults = faults
         self._gate = gate
+        self._bodies = Bodies(settings)
 
     async def answer(self, request: Request, read: Callable[[Json], Job]) -> Response:
         watch = self._metrics.watch()
@@ -81,7 +82,7 @@ class Service:
         return Response(msgspec.json.encode(reply), media_type="application/json", headers=headers)
 
     async def _read(self, request: Request, read: Callable[[Json], Job]) -> Job:
-        raw = await read_body(request, self._settings)
+        raw = await self._bodies.read(request)
         if len(raw) <= SMALL_BODY:
             return read(parse(raw))
         return await asyncio.to_thread(lambda: read(parse(raw)))

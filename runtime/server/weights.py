@@ -15,7 +15,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from ..errors import InvalidParameter
-from .body import parse, read_body
+from .body import Bodies, parse
 from .complaints import Complaints
 from .contract import ChatRuntime
 from .forms import Form, names_of
@@ -44,13 +44,13 @@ COMPLAINTS = Complaints({}, top=names_of(WeightsForm))
 class WeightsPage:
     def __init__(self, runtime: ChatRuntime, settings: Settings, gate: Gate, folder: Path) -> None:
         self._runtime = runtime
-        self._settings = settings
+        self._bodies = Bodies(settings)
         self._gate = gate
         self._folder = folder
 
     async def load(self, request: Request) -> Response:
         """Answers when the new weights are used. Raises WeightsError, Overloaded while others are being loaded."""
-        form = COMPLAINTS.read(WeightsForm, parse(await read_body(request, self._settings)))
+        form = COMPLAINTS.read(WeightsForm, parse(await self._bodies.read(request)))
         path = await asyncio.to_thread(self._place, form.file)
         loading = self._runtime.load_weights(path, end=form.running == "end")
         load = await self._gate.attend(loading, request.receive)

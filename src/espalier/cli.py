@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal, NoReturn
 
@@ -11,6 +12,8 @@ import typer
 if TYPE_CHECKING:
     from .grammars.check import CaseReport, SampleReport
     from .grammars.ir import Grammar
+    from .grammars.rows import MaskTable
+    from .grammars.vocabulary import Vocabulary
 
 app = typer.Typer(no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False,
                   help="A prefix-caching runtime for structured-generation programs.")
@@ -127,25 +130,30 @@ def serve(
 
 
 def producer(tokenizer: Path | None) -> Callable[[Grammar], Callable[[str], bool]]:
-    """For a grammar, a test whether the text's own tokenization passes its rows (overlays of laws 4 and 5 off)."""
-    from .grammars.compiled import CompiledGrammar
-    from .grammars.errors import ConstraintTooLarge
-    from .grammars.rows import MaskTable
-    from .grammars.vocabulary import Vocabulary
-
-    if tokenizer is None:
-        vocabulary = Vocabulary.bytes_only()
-        encode: Callable[[str], list[int]] = lambda text: list(text.encode("utf-8"))  # noqa: E731
-    else:
+    """For a grammar, a test whether the text's own tokenization passes its rows (overlays of laws 4 and 5 off). What
+    compiles at its first import waits for the first grammar, so that a bad one is told of at once."""
+    encode: Callable[[str], list[int]] = lambda text: list(text.encode("utf-8"))  # noqa: E731
+    words = None
+    if tokenizer is not None:
         from .runtime.tokenizer_file import read_tokenizer_file
 
         words = read_tokenizer_file(tokenizer)
         encode = words.encode
-        vocabulary = Vocabulary(words.tokens, special=words.special, stop=words.stop, encode=encode)
-    table = MaskTable(vocabulary.size)
+
+    @cache
+    def engine() -> tuple[Vocabulary, MaskTable]:
+        from .grammars.rows import MaskTable
+        from .grammars.vocabulary import Vocabulary
+
+        vocabulary = Vocabulary.bytes_only() if words is None else Vocabulary(
+            words.tokens, special=words.special, stop=words.stop, encode=encode)
+        return vocabulary, MaskTable(vocabulary.size)
 
     def of(compiled_ir: Grammar) -> Callable[[str], bool]:
-        compiled = CompiledGrammar(compiled_ir, vocabulary, table)
+        from .grammars.compiled import CompiledGrammar
+        from .grammars.errors import ConstraintTooLarge
+
+        compiled = CompiledGrammar(compiled_ir, *engine())
 
         def can_produce(text: str) -> bool:
             matcher = compiled.matcher(forcing=False, closing=False)

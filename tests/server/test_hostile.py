@@ -120,6 +120,21 @@ def test_a_body_that_does_not_come_is_given_up(runtime: FakeRuntime) -> None:
             assert raw.recv(4096).startswith(b"HTTP/1.1 408")
 
 
+def test_bodies_that_are_being_read_hold_so_much_together(runtime: FakeRuntime) -> None:
+    head = b"POST /v1/chat/completions HTTP/1.1\r\nhost: x\r\ncontent-type: application/json\r\n"
+    with live(runtime, Settings(bodies_bytes=1000, drain_seconds=0.2)) as server:
+        assert server.post(padded(5000)).status_code == 200  # one alone may be of any size
+        with socket.create_connection(("127.0.0.1", int(server.url.rsplit(":", 1)[1])), timeout=10) as raw:
+            raw.sendall(head + b"content-length: 9000\r\n\r\n" + padded(990))
+            while (refused := server.post(padded(500))).status_code == 200:
+                pass  # until the part has come
+            assert refused.status_code == 429
+            assert assert_shape(refused)["code"] == "overloaded"
+            raw.sendall(b" " * 8010)
+            assert raw.recv(4096).startswith(b"HTTP/1.1 200")
+        assert server.post(padded(500)).status_code == 200
+
+
 @pytest.mark.parametrize("sent", [b"", b"POST /v1/chat", b"GET /health HTTP/1.1\r\nhost: x\r\n\r\nGET /hea"],
                          ids=["nothing", "half", "second"])
 def test_a_head_that_does_not_come_is_given_up_and_whole_ones_are_answered(runtime: FakeRuntime, sent: bytes) -> None:
