@@ -23,6 +23,7 @@ from .escapes import (
     LEVELS,
     MORE,
     NODE,
+    NODES,
     OUT,
     RULE,
     STATES,
@@ -32,6 +33,7 @@ from .escapes import (
     counts_of,
     edge,
     more_of,
+    nodes_of,
     slots_of,
 )
 from .flat import ACTION, BYTE_HIGH, BYTE_LOW, OWNER, SOURCE, TARGET, Flat
@@ -41,9 +43,11 @@ _PRINTED = ((0x20, 0x21), (0x23, 0x5B), (0x5D, 0x7F))  # ASCII that stands for i
 # How many bytes follow a character's first, that byte less its bits of the character, the first and last of these.
 _BEHIND = ((1, 0xC0, 0x80, 0x7FF), (2, 0xE0, 0x800, 0xFFFF), (3, 0xF0, 0x10000, 0x10FFFF))
 _FIRST_LEAD, _LAST_LEAD = 0xC2, 0xF4
-# A node is what a new state behind a first byte is known by: the target of each of the bytes 0x80 .. 0xBF, -1 for none,
-# and its rule.
+# A node is what a new state of a rule behind a first byte is known by: the target of each of the bytes 0x80 .. 0xBF, -1
+# for none; and its slot.
 _SIX, _TAIL, _BYTES = 64, 65, 3
+_IN_A_RULE = 2_048  # edges on characters of one rule that room is made for at first
+_FULL = -1  # there is no more room
 
 _i8, _i88, _i8s = types.int64, types.int64[:, ::1], types.int64[::1]
 _ROOM = Part(ESCAPES.end)
@@ -58,19 +62,19 @@ def written_out(flat: Flat) -> Flat:
 
     flat: verified. The edges of each rule are sorted by their source, here as there.
     """
-    room = flat.characters
+    room, most = flat.characters, min(flat.characters, _IN_A_RULE)
     while room:
         states, context = flat.states.copy(), Context(_ROOM.end)
         out = np.empty((len(flat.edges) + 16 * room + 256, TARGET + 2), np.int64)
-        context.put(ESCAPES, (np.empty((8 * room + 256, TARGET + 2), np.int64), *_nodes(6 * room + 64, NODE),
+        context.put(ESCAPES, (np.empty((8 * most + 256, TARGET + 2), np.int64), *_nodes(6 * most + 64, NODE),
                               np.empty((2 * LEVELS, DIGITS), np.int64), np.empty(2 * LEVELS, np.int64),
                               np.zeros(OUT + 1, np.int64)))
-        context.put(_ROOM, (out, *_nodes(room + 32, _TAIL), np.empty((_BYTES, _SIX), np.int64),
+        context.put(_ROOM, (out, *_nodes(most + 32, _TAIL), np.empty((_BYTES, _SIX), np.int64),
                             np.empty(_BYTES, np.int64), np.empty(_LAST_LEAD + 1, np.int64)))
-        count = _write_out(context.address, flat.edges, states)
+        count = _write_out(context.address, flat.edges, states, most)
         if count >= 0:
             return flat._replace(edges=out[:count], states=states)
-        room *= 4
+        room, most = (4 * room, 4 * most) if count == _FULL else (room, -count)
     return flat
 
 
@@ -83,7 +87,7 @@ def _nodes(count: int, columns: int) -> tuple[Any, Any]:
 def _state(context, node):  # type: ignore[no-untyped-def]
     """The state of this rule that is known by a node's first 64 numbers, made now if there is none."""
     tails, slots, counts = _tails_of(context), _slots_of(context), counts_of(context)
-    mixed = counts[RULE]
+    mixed = _i8(0)
     for k in range(_SIX):
         mixed = (mixed ^ node[k]) * 0x2545F4914F6CDD1D
         mixed ^= mixed >> 29
@@ -92,7 +96,7 @@ def _state(context, node):  # type: ignore[no-untyped-def]
         known, same = tails[slots[slot] >> 32], True
         for k in range(_SIX):
             same = same and known[k] == node[k]
-        if same and known[_SIX] == counts[RULE]:
+        if same:
             return slots[slot] & 0xFFFFFFFF
         slot = (slot + 1) & (slots.size - 1)
     if counts[TAILS] >= tails.shape[0] - 1:  # the last is for numbers that are being put together
@@ -106,7 +110,7 @@ def _state(context, node):  # type: ignore[no-untyped-def]
             if node[k] >= 0:
                 edge(context, state, _i8(0x80 + low), _i8(0x80 + k), node[k])
             low = k + 1
-    tails[number, _SIX] = counts[RULE]
+    tails[number, _SIX] = slot
     slots[slot] = number << 32 | state
     counts[TAILS], counts[STATES] = number + 1, state + 1
     return _i8(state)
@@ -216,10 +220,37 @@ def _spell(context, edges, first, last):  # type: ignore[no-untyped-def]
     _put(context, source, _i8(_BACKSLASH), _i8(_BACKSLASH), after_backslash(context, edges, first, last), action)
 
 
-@entry(_i8(CONTEXT_TYPE, _i88, _i8s))
-def _write_out(context, edges, states):  # type: ignore[no-untyped-def]
-    """Fills `out` with the edges of all rules, and adds to their states. Returns how many edges, -1 without room."""
+@inner(_i8(_i88))
+def _most(edges):  # type: ignore[no-untyped-def]
+    """How many edges on characters a rule has, at most."""
+    rule, count, most = _i8(-1), 0, 0
+    for e in range(edges.shape[0]):
+        if edges[e, OWNER] != rule:
+            rule, count = edges[e, OWNER], 0
+        count += 1 if edges[e, BYTE_LOW] >= CHARACTER else 0
+        most = max(most, count)
+    return _i8(most)
+
+
+@inner(types.void(CONTEXT_TYPE))
+def _forget(context):  # type: ignore[no-untyped-def]
+    """The nodes of one rule are none of the next."""
+    counts = counts_of(context)
+    for k in range(counts[NODES]):
+        slots_of(context)[nodes_of(context)[k, DIGITS]] = -1
+    for k in range(counts[TAILS]):
+        _slots_of(context)[_tails_of(context)[k, _SIX]] = -1
+    counts[NODES], counts[TAILS] = 0, 0
+
+
+@entry(_i8(CONTEXT_TYPE, _i88, _i8s, _i8))
+def _write_out(context, edges, states, room):  # type: ignore[no-untyped-def]
+    """Fills `out` with the edges of all rules, and adds to their states. Returns how many edges; _FULL without room;
+    the negative of how many edges on characters a rule has where this is more than `room`."""
     out, more, counts = _out_of(context), more_of(context), counts_of(context)
+    most = _most(edges)
+    if most > room:
+        return -most
     _slots_of(context)[:] = -1
     slots_of(context)[:] = -1
     blocks_of(context)[:] = -1
@@ -227,6 +258,7 @@ def _write_out(context, edges, states):  # type: ignore[no-untyped-def]
     e, count = 0, edges.shape[0]
     while e < count:
         rule = edges[e, OWNER]
+        _forget(context)
         counts[RULE], counts[STATES], counts[MORE] = rule, states[rule], 0
         first, end = _i8(0), _i8(0)  # the characters that `leads` are of
         while e < count and edges[e, OWNER] == rule:
@@ -243,7 +275,7 @@ def _write_out(context, edges, states):  # type: ignore[no-untyped-def]
                 _spell(context, edges, first, end)
             e = last
         if counts[FULL] == 1 or counts[OUT] + counts[MORE] > out.shape[0]:
-            return _i8(-1)
+            return _i8(_FULL)
         for k in range(counts[MORE]):
             for column in range(out.shape[1]):
                 out[counts[OUT] + k, column] = more[k, column]

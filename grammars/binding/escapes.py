@@ -17,14 +17,15 @@ _BACKSLASH = 0x5C
 _LETTERS, _MEANT = tuple(b'"\\/bfnrt'), tuple(b'"\\/\b\f\n\r\t')
 _LOW_FIRST, _LOW_LAST, _HIGH_FIRST, _BEYOND = 0xDC00, 0xDFFF, 0xD800, 0xE000  # units of pairs, and the first behind
 
-# A node is what one new state is known by: 16 numbers and its rule. A digit's: the target of each hexadecimal digit, -1
-# for none. A byte's: -2 - byte, its target. Behind a backslash: _AFTER, the targets of the letters, that of the u.
+# A node is what one new state of a rule is known by: 16 numbers; and its slot. A digit's: the target of each of those
+# that are hexadecimal, -1 for none. A byte's: -2 - byte, its target. Behind a backslash: _AFTER, the targets of the
+# letters, that of the u. Each rule begins without nodes: so they lie in little memory, which stays near.
 DIGITS, NODE = 16, 17
 _AFTER = -300
 # rows of `open`: digits of the unit that is read, from the last to the first; the same of the second unit of a pair
 _FIRST_UNIT, _SECOND_UNIT, LEVELS = 0, 4, 4
-# `counts`: edges of new states of this rule, nodes, states of this rule, this rule, 1 when there is no more room; of
-# characters.py: nodes, edges written out
+# `counts`: edges of new states, nodes, and states of this rule, this rule, 1 when there is no more room; of
+# characters.py: nodes of this rule, edges written out
 MORE, NODES, STATES, RULE, FULL, TAILS, OUT = range(7)
 
 _i8, _i88, _i8s = types.int64, types.int64[:, ::1], types.int64[::1]
@@ -73,7 +74,7 @@ def _edges_of(context, state, node):  # type: ignore[no-untyped-def]
 def _state(context, node):  # type: ignore[no-untyped-def]
     """The state of this rule that is known by a node's first 16 numbers, made now if there is none."""
     nodes, slots, counts = nodes_of(context), slots_of(context), counts_of(context)
-    mixed = counts[RULE]
+    mixed = _i8(0)
     for k in range(DIGITS):
         mixed = (mixed ^ node[k]) * 0x2545F4914F6CDD1D
         mixed ^= mixed >> 29
@@ -82,7 +83,7 @@ def _state(context, node):  # type: ignore[no-untyped-def]
         known, same = nodes[slots[slot] >> 32], True
         for k in range(DIGITS):
             same = same and known[k] == node[k]
-        if same and known[DIGITS] == counts[RULE]:
+        if same:
             return slots[slot] & 0xFFFFFFFF
         slot = (slot + 1) & (slots.size - 1)
     if counts[NODES] >= nodes.shape[0] - 1:  # the last is for numbers that are being put together
@@ -91,7 +92,7 @@ def _state(context, node):  # type: ignore[no-untyped-def]
     number, state = counts[NODES], counts[STATES]
     for k in range(DIGITS):
         nodes[number, k] = node[k]
-    nodes[number, DIGITS] = counts[RULE]
+    nodes[number, DIGITS] = slot
     slots[slot] = number << 32 | state
     counts[NODES], counts[STATES] = number + 1, state + 1
     _edges_of(context, state, nodes[number])

@@ -12,6 +12,8 @@ from ..ir import Call, Rule, Unlike
 def shared(rules: tuple[Rule, ...], start: int) -> tuple[tuple[Rule, ...], int]:
     """The rules without those that read what another does, which is called in their place, and the number of the start.
     Of equal ones the first stays. Rules of one recursion are taken to differ."""
+    if len({(rule.states, rule.edges, rule.names) for rule in rules}) == len(rules):
+        return rules, start
     if any(isinstance(rule.register, Unlike) for rule in rules):
         return rules, start  # there a rule is told by its number
     firsts = _firsts(rules)
