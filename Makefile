@@ -50,7 +50,7 @@ $(VENV)/.test: $(VENV)/bin/python pyproject.toml constraints.txt
 	touch $(VENV)/.run $@
 
 $(VENV)/.run.ready $(VENV)/.test.ready: %.ready: %
-	@echo 'Compiling the grammar engine for this machine, once: one to two minutes.'
+	@echo 'Compiling the grammar engine for this machine, once: one to three minutes.'
 	$(VENV)/bin/espalier prepare
 	touch $@
 
