@@ -71,6 +71,7 @@ from .walk import NODE, OPEN, REG, STATE, heed, step
 # once more, of those that bring the end no nearer), bytes to the nearest end
 END, ANSWER, NEXT, NEAR = 0, 1, 2, 3
 _MOST = 20_000  # steps of one search
+_LENGTH = 2  # column of a key: its bytes
 _BACKSLASH = 0x5C
 ANY = 1 << 50  # a limit that asks for no U, only whether there is an end
 
@@ -165,28 +166,34 @@ def _only_zeros(context, state):  # type: ignore[no-untyped-def]
     return row[classes[0x30]] != -1 and row[classes[0x31]] == -1 and row[classes[_BACKSLASH]] == -1
 
 
-@inner(types.boolean(CONTEXT_TYPE, _i8, _i8))
-def _needless(context, key, byte):  # type: ignore[no-untyped-def]
-    """Whether a byte goes on with the escape by number of a character that needs none, as only controls do."""
+@inner(types.boolean(CONTEXT_TYPE, _i8, _i8, _i8))
+def _needless(context, key, byte, before):  # type: ignore[no-untyped-def]
+    """Whether a byte goes on with an escape that is not needed: of a slash, or by number of what is no control. before:
+    the answer where the search began; an escape that had begun there must be gone on with."""
     pairs, digits = pairs_of(context), 0
     while digits < 3 and pairs[key, 1] == SPELLED + 0x30:
         key, digits = _i8(pairs[key, 0]), digits + 1
-    if pairs[key, 1] != SPELLED + 0x75 or not _escaped(context, _i8(pairs[key, 0])):
+    numbered = pairs[key, 1] == SPELLED + 0x75
+    if numbered:
+        key = _i8(pairs[key, 0])
+    if pairs[key, _LENGTH] <= pairs[before, _LENGTH] or not _escaped(context, key):
         return False
+    if not numbered:
+        return digits == 0 and byte == 0x2F
     return digits < 3 and byte != 0x30 and not (digits == 2 and byte == 0x31)
 
 
-@inner(types.boolean(CONTEXT_TYPE, _i8, _i8, _i8, _i8))
-def _idle(context, at, byte, answer, decoded):  # type: ignore[no-untyped-def]
+@inner(types.boolean(CONTEXT_TYPE, _i8, _i8, _i8, _i8, _i8))
+def _idle(context, at, byte, answer, before, decoded):  # type: ignore[no-untyped-def]
     """Whether a byte says nothing that another way does not: a blank between values, a point before zeros, an escape
-    that is not needed."""
+    that is not needed. before: the answer where the search began."""
     if byte == 0x20 or byte == 0x09 or byte == 0x0A or byte == 0x0D:
         return go_of(context)[threads_of(context)[at, STATE], classes_of(context)[0x09]] != -1
     if decoded == 0:
         return False
     if byte == 0x2E:
         return _only_zeros(context, _i8(go_of(context)[threads_of(context)[at, STATE], classes_of(context)[byte]]))
-    return (byte == 0x2F and _escaped(context, answer)) or _needless(context, answer, _i8(byte))
+    return _needless(context, answer, _i8(byte), before)
 
 
 @inner(types.boolean(CONTEXT_TYPE, _i8, _i8))
@@ -222,7 +229,8 @@ def next_way(context, at, top, limit, depth):  # type: ignore[no-untyped-def]
             continue
         trail[depth, NEXT] = at_byte + 1
         byte, low, high = at_byte & 255, _i8(trail[depth - 1, END] if depth > 0 else at), _i8(trail[depth, END])
-        if single[byte] == 0 or _idle(context, low, byte, _i8(trail[depth, ANSWER]), decoded):
+        if single[byte] == 0 or _idle(
+                context, low, byte, _i8(trail[depth, ANSWER]), _i8(trail[0, ANSWER]), decoded):
             continue
         counts[TEXT] = trail[depth, ANSWER]
         end = step(context, low, high, byte, _i8(1))

@@ -106,7 +106,7 @@ def test_every_pattern_that_is_written_is_one(random: Random) -> None:
         text += chr(random.randint(low, min(high, low + 90)))
     if state in automaton.finals:
         re.compile(text)
-        parse(text, Limits())
+        parse(text, Meter(Limits()))
 
 
 # Of formats whose texts are not all written: texts of the format, so none that a negation may write.
