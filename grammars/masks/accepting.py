@@ -98,20 +98,19 @@ def _rehash(context):  # type: ignore[no-untyped-def]
 
 @inner(_i8(CONTEXT_TYPE, _i8))
 def _find(context, count):  # type: ignore[no-untyped-def]
-    """Settles and sorts the room's threads[:count], which live, and tells of them; returns their number, SETS_FULL, or
-    TOO_MANY where items that were written say which of them can end; 0 when none can."""
+    """Settles and sorts the room's threads[:count], which live, and tells of them; returns their number, SETS_FULL; 0
+    when none can end, TOO_MANY where of more than are followed none of the nearest can."""
     told = told_of(context)
-    if count > told[MOST] and counts_of(context)[TEXT] == 0:
+    crowded = count > told[MOST]
+    if crowded:
         count = keep_nearest(context, count, _i8(told[MOST]))
         told[LEFT_OUT] += 1
     told[THREADS] = count
-    if count > told[MOST]:
-        return _i8(TOO_MANY)
     told[DISTANCE] = nearest_alive(context, count, _i8(ANY))
     if told[DISTANCE] == -2:
         return _i8(ARENA_FULL if counts_of(context)[FULL] == 1 else CROWDED)
     if told[DISTANCE] < 0:
-        return _i8(0)
+        return _i8(TOO_MANY if crowded else 0)
     told[USED] = settle(context, count)
     if count > 1:
         arrange(context, count)

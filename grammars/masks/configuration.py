@@ -42,8 +42,7 @@ class Limits(msgspec.Struct, frozen=True):
     """Budgets of one compiled grammar; past one, the request that needed more fails with ConstraintTooLarge.
 
     states, distances: size of the tables. threads: readings of one text that are followed at once; past it the farthest
-    from the end are left out, which narrows the answer, but among items that are compared, where only a search tells
-    which of them can end. nodes: interned stack
+    from the end are left out, which narrows the answer. nodes: interned stack
     nodes and keys. configurations: interned at once; past it they are forgotten and found again, not refused.
     tested: tokens that are tested one by one for a mask near the end of a budget, in a list in which two items must be
     equal: there each asks for a search, and more are not allowed.
@@ -245,10 +244,9 @@ class Explorer:
         if trouble == SETS_FULL:
             self._met.grow()
         elif trouble == TOO_MANY:
-            ways = self._met.told[THREADS]
-            raise ConstraintTooLarge(f"the text so far can be read in {ways} ways at once; the limit is "
-                                     f"{self._limits.threads}", keyword="ambiguity",
-                                     fix="Make the alternatives differ earlier.")
+            raise ConstraintTooLarge(f"the text so far can be read in more than {self._limits.threads} ways at once, "
+                                     "and none of the nearest to its end leaves another item to write",
+                                     keyword="ambiguity", fix="Make the alternatives differ earlier.")
         else:
             self._space.make_room(full=trouble == ARENA_FULL)
 

@@ -36,6 +36,7 @@ TREE = {"$ref": "#/$defs/t", "$defs": {"t": {"type": "array", "maxItems": 4, "co
     {"$ref": "#/$defs/t"}, {"enum": [1, 2]}]}, "minContains": 2}}}
 SIDES = {"$ref": "#/$defs/t", "$defs": {"t": {"type": ["object", "null"], "properties": {"a": {"$ref": "#/$defs/t"}},
     "anyOf": [{"properties": {"b": INTEGER}}, {"properties": {"b": TEXT}}, {"properties": {"x": TEXT}}]}}}
+UNIQUE = {"type": "array", "uniqueItems": True, "items": {"$ref": "#/$defs/t"}}
 
 
 def _bound(schema: object, vocabulary: Vocabulary, threads: int = 256) -> CompiledGrammar:
@@ -62,10 +63,11 @@ def test_a_list_counts_any_number_of_items(schema: dict[str, object], valid: lis
         assert matcher.left_out == 0
 
 
-@pytest.mark.parametrize("schema", [TREE, SIDES], ids=["counting lists", "objects of two kinds"])
+@pytest.mark.parametrize("schema", [TREE, SIDES, *({**UNIQUE, "$defs": one["$defs"]} for one in (TREE, SIDES))],
+                         ids=["counting lists", "objects of three kinds", "different lists", "different objects"])
 @pytest.mark.parametrize("way", WAYS)
 def test_lists_and_objects_that_nest_without_end_close(schema: dict[str, object], way: str) -> None:
-    grammar, validator = _bound(schema, VOCABULARY, threads=6), Draft202012Validator(schema)
+    grammar, validator = _bound(schema, VOCABULARY, threads=2), Draft202012Validator(schema)
     for spare in (0, 5, 60, 200):
         text = answer(grammar, grammar.min_tokens + spare, way, Random(spare))
         assert validator.is_valid(json.loads(text)), text
