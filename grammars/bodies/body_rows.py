@@ -123,10 +123,9 @@ def survey(  # type: ignore[no-untyped-def]
     """What the tokens do from numbers[0] inside its body, whose states these are. Returns 0, -1 without room.
 
     local: by state, its number in the body plus 1. after: [256] the bytes that can follow when the frame returns, for
-    bodies in which it may; else empty. alphabet, nodes: as body_steps.py says. steps, line: room.
-    width: places of each state. found[:sizes[0]]: which tokens, in order (columns as above). exits[:sizes[2]], their
-    states local. sizes[3]: the groups of characters that cross, 0 for none; sizes[4], lines: as
-    _crossing says.
+    bodies in which it may; else empty. alphabet, nodes: as body_steps.py says. steps, line: room. width: places of each
+    state. found[:sizes[0]]: which tokens, in order (columns as above). exits[:sizes[2]], their states local. sizes[3]:
+    the groups of characters that cross, 0 for none; sizes[4], lines: as _crossing says.
     """
     states, returning, classes, room = states_of(context), after.size > 0, classes_of(context), True
     stack[0, 0], stack[0, 1], stack[0, 2], stack[0, _COMING], sizes[0], sizes[2] = 0, 0, 0, 0, 0, 0

@@ -65,6 +65,16 @@ def _settle(places, used, sizes):  # type: ignore[no-untyped-def]
     return count
 
 
+@inner(types.void(CONTEXT_TYPE, _i4, _i4, _i4, _i8s, _i8, _i8, _i44, _i4))
+def _tell_line(context, numbers, places, used, sizes, width, register, lines, line):  # type: ignore[no-untyped-def]
+    """Fills line, by how many characters a token has: bit 1 where it stays in the body, bit 2 where one that crosses
+    does."""
+    for c in range(lines.shape[1]):
+        first = _stays(context, numbers, places, used, sizes, width, register, _i8(lines[0, c]))
+        other = _stays(context, numbers, places, used, sizes, width, register, _i8(lines[1, c]))
+        line[c] = (1 if first else 0) + (2 if other else 0)
+
+
 @entry(_i8(CONTEXT_TYPE, _i4, _i44, _i4, _i4, _i8s, _u1, _i8s, _u1, _i8, _i8, _i88, _i44, _i44, _u4, _u4, _i4, _i4,
            _i8s, _i8, _i8, _i4, _i4))
 def unite(  # type: ignore[no-untyped-def]
@@ -94,10 +104,8 @@ def unite(  # type: ignore[no-untyped-def]
                 _write(row, listed, begin, end, stays)
             continue
         if behind == CROSSING:
-            for c in range(0 if crossing else lines.shape[1]):
-                first = _stays(context, numbers, places, used, sizes, width, register, _i8(lines[0, c]))
-                other = _stays(context, numbers, places, used, sizes, width, register, _i8(lines[1, c]))
-                line[c] = (1 if first else 0) + (2 if other else 0)
+            if not crossing:
+                _tell_line(context, numbers, places, used, sizes, width, register, lines, line)
             crossing = True
             for k in range(begin, end):
                 c = characters[k]
