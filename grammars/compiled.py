@@ -117,7 +117,8 @@ class CompiledGrammar:
 
     def row(self, explorer: Explorer, configuration: Configuration, budget: int | None) -> Row:
         """The row of a configuration under a budget, pinned once. Raises BudgetTooSmall below its U."""
-        with self._lock:
+        self._lock.acquire()  # `with` takes a tenth of a microsecond more
+        try:
             if configuration.loose and budget is not None and budget < configuration.distance + self._detour(explorer):
                 explorer.tighten(configuration, self._detour(explorer))
             if budget is not None and budget < configuration.distance:
@@ -133,6 +134,8 @@ class CompiledGrammar:
             limited = self._limited_row(explorer, configuration, budget)
             self.table.unpin(configuration.row)
             return limited
+        finally:
+            self._lock.release()
 
     def _plain_row(self, explorer: Explorer, configuration: Configuration) -> Row:
         """The grammatical row: the shared mask, less the tokens that written keys forbid. Pinned."""

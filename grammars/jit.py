@@ -57,6 +57,13 @@ def shared(signature: Any) -> Callable[[Any], Any]:
     return compile
 
 
+def direct(code: Any) -> Callable[..., int]:
+    """What an `entry` is to Python, without the look for a signature that fits, a third of what a call costs. Its
+    arguments must be integers."""
+    function: Callable[..., int] = next(iter(code.overloads.values())).entry_point
+    return function
+
+
 def _compiled(signature: Any, options: dict[str, Any], function: Any) -> Any:
     code: Any = njit(signature, **options)(function)
     if code.stats.cache_misses:

@@ -37,14 +37,17 @@ def constraint(kind: str, source: Any) -> Constraint:
 
 
 class Matcher(MatcherBase):  # type: ignore[misc]  # (the harness is untyped)
-    __slots__ = ("views", "walker")
+    __slots__ = ("filled", "into", "views", "walker")  # filled: the caller's row, and `into` its words
 
     def __init__(self, walker: Walker, table: MaskTable) -> None:
         self.walker = walker
         self.views = table.views
+        self.filled: Any = None
 
     def fill(self, mask_row: Any) -> None:
-        memoryview(mask_row)[:] = self.views[self.walker.row(None)]
+        if mask_row is not self.filled:
+            self.filled, self.into = mask_row, memoryview(mask_row)
+        self.into[:] = self.views[self.walker.row(None)]
 
     def accept(self, token: int) -> bool:
         try:

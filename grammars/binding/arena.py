@@ -30,11 +30,11 @@ from .context import (
 # slots of `counts`; TEXT: the key that is the answer since its outermost list of unlike items began (another.py), 0
 # outside of one
 NODES, KEYS, SETS, FULL, LONGEST, TEXT = 0, 1, 2, 3, 4, 5
-# the number of the step at hand (walk.py), from 1 on
-STEP = 6
+# the number of the pass at hand (walk.step), from 1 on
+PASS = 6
 # columns of `nodes`; NEST: of one that a list of unlike items goes on in, how deep its brackets lie in the answer, 0:
-# not known; LEFT, LEFT_BY: the last step that left the frame above it, and the largest origin of a thread that did
-PARENT, RETURN, REGISTER, DEPTH, USED, STATUS, NEST, LEFT, LEFT_BY = 0, 1, 2, 3, 4, 5, 6, 7, 8
+# not known; LEFT: the last pass that left the frame above it
+PARENT, RETURN, REGISTER, DEPTH, USED, STATUS, NEST, LEFT = 0, 1, 2, 3, 4, 5, 6, 7
 # bits of STATUS: the value of an unlike item may have few ways left; the frame is in such an item, or in one of a list
 # in which two must be equal; it must be a copy of one before
 FEW, WITHIN, FIXED = 1, 2, 4
@@ -256,8 +256,8 @@ class Arena:
 
 def _arrays(size: int, counts: Any) -> Arrays:
     slots = [np.zeros(4 * size, np.int32) for _ in range(3)]
-    nodes, pairs, sets = (np.zeros((size, columns), np.int32) for columns in (LEFT_BY + 1, 4, NEXT_COST + 1))
+    nodes, pairs, sets = (np.zeros((size, columns), np.int32) for columns in (LEFT + 1, 4, NEXT_COST + 1))
     return Arrays(nodes, np.zeros(size, np.int64), slots[0], pairs, slots[1], sets, slots[2], counts)
 
 
-NO_KEYS = _arrays(2, np.zeros(STEP + 1, np.int64))  # of a context in which nothing is interned
+NO_KEYS = _arrays(2, np.zeros(PASS + 1, np.int64))  # of a context in which nothing is interned

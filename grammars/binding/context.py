@@ -146,7 +146,7 @@ first_of, distance_of, next_required_of = TABLES.array(_u11), TABLES.array(_i4),
 single_of, members_of, reach_of = TABLES.array(_u1), TABLES.array(_i44, 4), TABLES.array(_i44, 2)
 
 ARENA = Part(TABLES.end)  # arena.py
-nodes_of, costs_of, node_slots_of = ARENA.array(_i44, 9), ARENA.array(_i8s), ARENA.array(_i4)
+nodes_of, costs_of, node_slots_of = ARENA.array(_i44, 8), ARENA.array(_i8s), ARENA.array(_i4)
 pairs_of, pair_slots_of = ARENA.array(_i44, 4), ARENA.array(_i4)
 sets_of, set_slots_of, counts_of = ARENA.array(_i44, 10), ARENA.array(_i4), ARENA.array(_i8s)
 

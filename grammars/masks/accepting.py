@@ -36,9 +36,9 @@ from ..stepping.walk import ARENA_FULL, CROWDED
 BEGIN, END, ANSWER = 0, 1, 2
 # slots of `told`: how many configurations and threads are kept, the most threads that one may have; of the one
 # accepted last its threads, what they hold (settled.settle), U, and arena.TEXT; after how many tokens readings were
-# left out (crowded.py)
-FOUND, KEPT, MOST, THREADS, USED, DISTANCE, SAID, LEFT_OUT = 0, 1, 2, 3, 4, 5, 6, 7
-SETS_FULL, TOO_MANY = -3, -4  # kinds of trouble beside those of walk.py
+# left out (crowded.py); the most nodes, keys or sets of the arena
+FOUND, KEPT, MOST, THREADS, USED, DISTANCE, SAID, LEFT_OUT, FILLED = 0, 1, 2, 3, 4, 5, 6, 7, 8
+SETS_FULL = -3  # a kind of trouble beside those of walk.py
 
 _i8 = types.int64
 _FIRST = 256  # configurations that there is room for at first
@@ -99,24 +99,24 @@ def _rehash(context):  # type: ignore[no-untyped-def]
 @inner(_i8(CONTEXT_TYPE, _i8))
 def _find(context, count):  # type: ignore[no-untyped-def]
     """Settles and sorts the room's threads[:count], which live, and tells of them; returns their number, SETS_FULL; 0
-    when none can end, TOO_MANY where of more than are followed none of the nearest can."""
-    told = told_of(context)
-    crowded = count > told[MOST]
-    if crowded:
-        count = keep_nearest(context, count, _i8(told[MOST]))
-        told[LEFT_OUT] += 1
+    when none can end."""
+    told, most = told_of(context), _i8(told_of(context)[MOST])
+    if count > most:
+        count = keep_nearest(context, count, most)
+        told[LEFT_OUT] += 1 if count > 0 else 0
     told[THREADS] = count
-    told[DISTANCE] = nearest_alive(context, count, _i8(ANY))
+    told[DISTANCE] = nearest_alive(context, count, _i8(ANY)) if count > 0 else count - 1  # as it says these
     if told[DISTANCE] == -2:
         return _i8(ARENA_FULL if counts_of(context)[FULL] == 1 else CROWDED)
     if told[DISTANCE] < 0:
-        return _i8(TOO_MANY if crowded else 0)
+        return _i8(0)
     told[USED] = settle(context, count)
     if count > 1:
         arrange(context, count)
-    told[SAID] = 0
-    if counts_of(context)[TEXT] > 0 and within_list(context, count):
-        told[SAID] = counts_of(context)[TEXT]
+    counts = counts_of(context)
+    told[FILLED], told[SAID] = max(counts[NODES], counts[KEYS], counts[SETS]), 0
+    if counts[TEXT] > 0 and within_list(context, count):
+        told[SAID] = counts[TEXT]
     return intern(context, count, _i8(told[SAID]))
 
 
@@ -125,8 +125,8 @@ def accept(context, number, token):  # type: ignore[no-untyped-def]
     """The number of the configuration after a token; its threads are the room's, `told` describes it. 0: the token
     cannot be read, or nothing that follows it closes the text.
 
-    In trouble CROWDED, ARENA_FULL, SETS_FULL or TOO_MANY. The arena keeps only what a configuration needs that was not
-    met before.
+    In trouble CROWDED, ARENA_FULL or SETS_FULL. The arena keeps only what a configuration needs that was not met
+    before.
     """
     counts, spans, starts = counts_of(context), spans_of(context), starts_of(context)
     met, threads = met_of(context), threads_of(context)
@@ -165,7 +165,7 @@ class Met:
     def __init__(self, context: Context, most: int) -> None:
         """most: threads that one may have."""
         self._context = context
-        self._begin(np.array([1, 0, most, 0, 0, 0, 0, 0], np.int64))
+        self._begin(np.array([1, 0, most, 0, 0, 0, 0, 0, 0], np.int64))
 
     def clear(self) -> None:
         """Forgets them: numbers begin at 1 again."""

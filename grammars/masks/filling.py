@@ -13,29 +13,24 @@ _LENGTH = 2  # column of a key: its bytes
 
 
 class Filling:
-    """most: nodes, keys or sets of the arena. Beside what texts intern there is room for a walk over the vocabulary,
-    which interns no more than its trie, and for a search."""
+    """most: nodes, keys or sets of the arena. share: those that texts may fill, so that there is room for a walk over
+    the vocabulary, which interns no more than its trie, and for a search."""
 
     def __init__(self, tables: Tables, vocabulary: Vocabulary, arena: Arena, most: int) -> None:
         self._arena = arena
         self._kinds = tables.states[:, KIND]
         self._copies = 1 + int(tables.rules[:, ALIKE].any())  # of each value: its text is kept too
-        self._share = max(most // 4, most - most // 8 - len(vocabulary.trie.nodes))
+        self.share = max(most // 4, most - most // 8 - len(vocabulary.trie.nodes))
 
     @property
     def half(self) -> bool:
         """Whether texts fill half of their share, so that new ones should begin elsewhere."""
-        return max(self._arena.mark()) > self._share // 2
-
-    @property
-    def full(self) -> bool:
-        """Whether texts fill their share, so that those that go on should do so elsewhere."""
-        return len(self._arena.arrays.nodes) > self._share and max(self._arena.mark()) > self._share
+        return max(self._arena.mark()) > self.share // 2
 
     def lacks(self, threads: Any, answer: int, distance: int) -> bool:
         """Whether the values of items may find no room that are open here, in lists that compare them: each is kept
         when it ends, with all that is in it. answer: what arena.TEXT is here; distance: U."""
-        arrays, left = self._arena.arrays, self._share - max(self._arena.mark())
+        arrays, left = self._arena.arrays, self.share - max(self._arena.mark())
         nodes = threads[:, NODE]
         each = self._copies * (int(arrays.pairs[answer, _LENGTH]) + distance)
         most = 1 + int(arrays.nodes[nodes, DEPTH].max())

@@ -38,6 +38,7 @@ from ..binding.context import (
     go_of,
     nodes_of,
     pairs_of,
+    report_of,
     rules_of,
     single_of,
     states_of,
@@ -65,7 +66,7 @@ from .alike_costs import bytes_in_item, dearer
 from .closing import remaining
 from .item_text import value_of
 from .rivals import has_rivals
-from .walk import NODE, OPEN, REG, STATE, heed, step
+from .walk import CLOSEST, NODE, OPEN, REG, STATE, heed, step
 
 # columns of the trail: of a prefix, where its threads end, the answer so far, the next byte to try (from 256 on
 # once more, of those that bring the end no nearer), bytes to the nearest end
@@ -293,7 +294,7 @@ def _detour(context, at, top, limit):  # type: ignore[no-untyped-def]
 @shared(_i8(CONTEXT_TYPE, _i8, _i8))
 def closest(context, count, limit):  # type: ignore[no-untyped-def]
     """U of threads[:count] after exact steps; FAR or more: they cannot end, or not within `limit`; -1 in trouble. With
-    the limit ANY, U is that as if no item had been written where many values follow."""
+    the limit ANY, U is that as if no item had been written where many values follow. report[CLOSEST]: the thread."""
     threads, states, nodes, costs = threads_of(context), states_of(context), nodes_of(context), costs_of(context)
     best = _i8(_FAR)
     for k in range(count):
@@ -313,5 +314,6 @@ def closest(context, count, limit):  # type: ignore[no-untyped-def]
             cost = _detour(context, count, top, limit)
             if cost < 0:
                 return _i8(-1)
-        best = min(best, cost)
+        if cost < best:
+            best, report_of(context)[CLOSEST] = cost, k
     return best

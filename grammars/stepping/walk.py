@@ -15,15 +15,15 @@ from ..binding.arena import (
     FIXED,
     KEYS,
     LEFT,
-    LEFT_BY,
     NEST,
+    NODES,
     OPENED,
     PARENT,
+    PASS,
     REGISTER,
     RETURN,
     SETS,
     STATUS,
-    STEP,
     TEXT,
     WITHIN,
     intern_node,
@@ -91,16 +91,17 @@ from .members import write
 
 STATE, REG, NODE, OPEN, ORIGIN = 0, 1, 2, 3, 4  # columns of a thread
 # slots of `report`: of steps, moves that only an exact test can judge and frames of the first stack looked into; of
-# walks (masking.py), the largest U seen, how many tokens are marked, and the nodes after which to give up (0: none)
-CROSSED, LOOKED, WORST, MARKED, ALLOWED = 0, 1, 2, 3, 4
-REPORT = 5
+# walks (masking.py), the largest U seen, how many tokens are marked, and the nodes after which to give up (0: none); of
+# another.closest which thread it was
+CROSSED, LOOKED, WORST, MARKED, ALLOWED, CLOSEST = 0, 1, 2, 3, 4, 5
+REPORT = 6
 # What report[CROSSED] counts of one step: keys ended, from 1 on, and of unlike items whether one ended, moved to where
 # few values are left, or began (with FEWER: where it begins few are left). A token has at most 256 of each.
 ENDED, FEWER, BEGUN = 1 << 9, 1 << 18, 1 << 27
 CROWDED, ARENA_FULL = -1, -2  # kinds of trouble, as entries tell them
 QUEUE = 512  # frames that one thread may enter or leave for one byte before there must be more room
 _RECENT = 64  # of these, those that another is compared with: what is entered twice lies close together
-_LAST_STEP = 0x7FFFFFFF
+_LAST_PASS = 0x7FFFFFFF
 
 _i8 = types.int64
 _FAR = FAR
@@ -259,14 +260,25 @@ def _enqueue(context, tail, state, register, node):  # type: ignore[no-untyped-d
     return tail + 1
 
 
-@inner(types.boolean(CONTEXT_TYPE, _i8, _i8))
-def _leaves(context, node, origin):  # type: ignore[no-untyped-def]
-    """Whether a thread in whose frame no key is open still has to leave the frame above a node: within one step it is
-    enough that one does, of the largest origin, since what follows depends on the node alone."""
-    nodes, step = nodes_of(context), counts_of(context)[STEP]
-    if nodes[node, LEFT] == step and nodes[node, LEFT_BY] >= origin:
+@inner(types.void(CONTEXT_TYPE))
+def _begin_pass(context):  # type: ignore[no-untyped-def]
+    """Begins a pass, in which no frame was left yet."""
+    counts, nodes = counts_of(context), nodes_of(context)
+    if counts[PASS] == _LAST_PASS:
+        counts[PASS] = 0
+        for node in range(counts[NODES]):
+            nodes[node, LEFT] = 0
+    counts[PASS] += 1
+
+
+@inner(types.boolean(CONTEXT_TYPE, _i8))
+def _leaves(context, node):  # type: ignore[no-untyped-def]
+    """Whether a thread in whose frame no key is open still has to leave the frame above a node: within one pass it is
+    enough that one does, since what follows depends on the node alone."""
+    nodes, current = nodes_of(context), counts_of(context)[PASS]
+    if nodes[node, LEFT] == current:
         return False
-    nodes[node, LEFT], nodes[node, LEFT_BY] = step, origin
+    nodes[node, LEFT] = current
     return True
 
 
@@ -296,7 +308,7 @@ def _step_thread(context, at, low, high, byte, exact):  # type: ignore[no-untype
                 if over > 0:
                     tail = _enqueue(context, tail, _i8(calls[call, CALLEE]), _i8(0), over)
         if (states[state, FINAL] == 1 and returns(context, state, register)
-                and (key > 0 or _leaves(context, node, origin))):
+                and (key > 0 or _leaves(context, node))):
             report[LOOKED] = max(report[LOOKED], origin - nodes[node, DEPTH] + 1)
             back, kept = _i8(nodes[node, RETURN]), _i8(nodes[node, REGISTER])
             if node > 0 and states[back, KIND] == UNLIKE:
@@ -360,9 +372,13 @@ def step(context, low, high, byte, exact):  # type: ignore[no-untyped-def]
     report[LOOKED]: frames of the walk's first stack looked into. Trouble: too many threads, or a full arena (its counts
     say so).
     """
-    counts, end = counts_of(context), high
-    counts[STEP] = counts[STEP] % _LAST_STEP + 1
-    for at in range(high - 1, low - 1, -1):  # the newest first, which are the deepest more often than not
+    threads, end, last = threads_of(context), high, _i8(-1)
+    falling = threads[low, ORIGIN] > threads[high - 1, ORIGIN]
+    for k in range(high - low):
+        at = low + k if falling else high - 1 - k
+        if last < threads[at, ORIGIN]:  # a pass leaves a frame once, so by the largest origin first
+            _begin_pass(context)
+        last = _i8(threads[at, ORIGIN])
         end = _step_thread(context, _i8(at), high, end, byte, exact)
         if end < 0:
             return _i8(-1)

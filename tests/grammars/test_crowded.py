@@ -36,6 +36,10 @@ TREE = {"$ref": "#/$defs/t", "$defs": {"t": {"type": "array", "maxItems": 4, "co
     {"$ref": "#/$defs/t"}, {"enum": [1, 2]}]}, "minContains": 2}}}
 SIDES = {"$ref": "#/$defs/t", "$defs": {"t": {"type": ["object", "null"], "properties": {"a": {"$ref": "#/$defs/t"}},
     "anyOf": [{"properties": {"b": INTEGER}}, {"properties": {"b": TEXT}}, {"properties": {"x": TEXT}}]}}}
+# Of its two kinds of lists the one that is nearer to its end has three values.
+FEW_OR_FAR = {"$defs": {"t": {"anyOf": [
+    {"type": "array", "items": {"enum": [1, 2]}, "maxItems": 1},
+    {"type": "array", "items": {"anyOf": [{"enum": [1, 2]}, {"$ref": "#/$defs/t"}]}, "minItems": 3}]}}}
 UNIQUE = {"type": "array", "uniqueItems": True, "items": {"$ref": "#/$defs/t"}}
 
 
@@ -69,5 +73,16 @@ def test_a_list_counts_any_number_of_items(schema: dict[str, object], valid: lis
 def test_lists_and_objects_that_nest_without_end_close(schema: dict[str, object], way: str) -> None:
     grammar, validator = _bound(schema, VOCABULARY, threads=2), Draft202012Validator(schema)
     for spare in (0, 5, 60, 200):
+        text = answer(grammar, grammar.min_tokens + spare, way, Random(spare))
+        assert validator.is_valid(json.loads(text)), text
+
+
+@pytest.mark.parametrize("least", [4, 9])
+@pytest.mark.parametrize("threads", [1, 2])
+@pytest.mark.parametrize("way", WAYS)
+def test_a_reading_that_leaves_another_item_to_write_stays(least: int, threads: int, way: str) -> None:
+    schema = {**UNIQUE, **FEW_OR_FAR, "minItems": least}
+    grammar, validator = _bound(schema, VOCABULARY, threads), Draft202012Validator(schema)
+    for spare in (0, 3, 20, 100):
         text = answer(grammar, grammar.min_tokens + spare, way, Random(spare))
         assert validator.is_valid(json.loads(text)), text
