@@ -18,7 +18,7 @@ from .body_places import join
 from .body_roam import roam
 from .body_rows import survey
 from .body_steps import alphabet_of
-from .body_store import WHOLE, BodyRows, BodyStore, rows_of
+from .body_store import STATES, WHOLE, BodyRows, BodyStore, rows_of
 from .body_tails import tails_of
 from .body_union import ANY, united
 from .body_walk import ALONE, BIG, FROM, LIGHT, RETURNING, broad, looping, nodes_by_class, scout, spell, weigh
@@ -56,7 +56,9 @@ class Bodies:
         self._returning: set[int] = set()
         self._direct: dict[int, Body | None] = {}
         self._sparse: set[int] = set()
-        self._unspelled: set[int] = set()  # rules whose bodies have too many states
+        # Rules whose bodies have too many states; whole ones are not tried.
+        self._unspelled: set[int] = set() if len(self._local) <= STATES else {
+            *np.flatnonzero(np.bincount(tables.states[:, RULE]) > STATES).tolist()}
 
     @cached_property
     def _alphabet(self) -> Any:

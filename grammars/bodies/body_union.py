@@ -29,12 +29,18 @@ _UNKNOWN = -1  # of a number of characters, whether tokens with so many stay
 _OPEN, _SHUT = 1, 2  # of a place that is used: whether the register allows tokens to end there
 
 
-@inner(types.void(_u4, _i4, _i8, _i8, types.boolean))
-def _write(row, listed, begin, end, stay):  # type: ignore[no-untyped-def]
-    """Sets the bits of listed[begin:end], or clears them."""
+@inner(types.void(_u4, _i4, _i8, types.boolean))
+def _turn(row, listed, k, wrong):  # type: ignore[no-untyped-def]
+    """Turns the bit of listed[k] over where it is wrong, without a branch, which would be guessed wrong too often."""
+    token = np.uint32(listed[k])
+    row[token >> np.uint32(5)] ^= np.uint32(wrong) << (token & np.uint32(31))
+
+
+@inner(types.void(_u4, _i4, _i8, _i8))
+def _turn_all(row, listed, begin, end):  # type: ignore[no-untyped-def]
+    """Turns the bits of listed[begin:end] over."""
     for k in range(begin, end):
-        bit = np.uint32(1) << np.uint32(listed[k] & 31)
-        row[listed[k] >> 5] = row[listed[k] >> 5] | bit if stay else row[listed[k] >> 5] & ~bit
+        _turn(row, listed, _i8(k), True)
 
 
 @inner(types.boolean(CONTEXT_TYPE, _i4, _i4, _i4, _i8s, _i8, _i8, _i8))
@@ -42,7 +48,7 @@ def _stays(context, numbers, places, used, sizes, width, register, place):  # ty
     """Whether a token that ends in this place (-1: nowhere) stays; adds the place to the sizes[0] ones used."""
     if place < 0:
         return False
-    if register == ANY:
+    if register == ANY and width > 1:
         place -= place % width
     if places[place] == 0:
         shut = register != ANY and cost_after(context, _i8(numbers[place // width]), register, place % width) == BLOCKED
@@ -96,12 +102,15 @@ def unite(  # type: ignore[no-untyped-def]
         begin, end = _i8(found[f, FIRST]), _i8(found[f, LAST])
         place, behind = _i8(found[f, PLACE]), _i8(found[f, BEHIND])
         if most:
-            _write(row, listed, at, begin, False)
+            _turn_all(row, listed, at, begin)
         at = end
         if behind == ALONE:
-            stays = _stays(context, numbers, places, used, sizes, width, register, place)
+            # What is known is told here: to call takes longer.
+            stays = place >= 0 and places[place] == _OPEN
+            if place >= 0 and places[place] == 0:
+                stays = _stays(context, numbers, places, used, sizes, width, register, place)
             if stays != most:
-                _write(row, listed, begin, end, stays)
+                _turn_all(row, listed, begin, end)
             continue
         if behind == CROSSING:
             if not crossing:
@@ -113,10 +122,9 @@ def unite(  # type: ignore[no-untyped-def]
                 if line[c] in (1, 2) and letters[k] & cross != 0 and (
                         c <= limit or crosses_among(text, starts[k], starts[k + 1], groups, cross, limit)):
                     stays = not stays
-                if stays != most:
-                    _write(row, listed, _i8(k), _i8(k + 1), stays)
+                _turn(row, listed, _i8(k), stays != most)
             continue
-        fresh, last = ways[place // width, 0] == _AFRESH, 0
+        fresh = ways[place // width, 0] == _AFRESH
         way, counts = ways[follow(loops, ways, width, place)], place % width
         if register != ANY:
             reach[:] = _UNKNOWN
@@ -125,19 +133,15 @@ def unite(  # type: ignore[no-untyped-def]
                 if reach[c] == _UNKNOWN:
                     to = _i8(way[c] + counts if way[c] >= 0 else -1)
                     reach[c] = 1 if _stays(context, numbers, places, used, sizes, width, register, to) else 0
-                if (reach[c] == 1) != most:
-                    _write(row, listed, _i8(k), _i8(k + 1), not most)
+                _turn(row, listed, _i8(k), reach[c] != most)
             continue
-        while last < way.size and way[last] >= 0:
-            if fresh:
-                _stays(context, numbers, places, used, sizes, width, register, _i8(way[last]))
-            last += 1
-        if last < way.size or not most:
+        for c in range(way.size if fresh else 0):
+            _stays(context, numbers, places, used, sizes, width, register, _i8(way[c]))
+        if way[way.size - 1] < 0 or not most:
             for k in range(begin, end):
-                if (characters[k] - behind < last) != most:
-                    _write(row, listed, _i8(k), _i8(k + 1), not most)
+                _turn(row, listed, _i8(k), (way[characters[k] - behind] >= 0) != most)
     if most:
-        _write(row, listed, at, _i8(listed.size), False)
+        _turn_all(row, listed, at, _i8(listed.size))
     return _settle(places, used, sizes)
 
 
