@@ -30,8 +30,8 @@ from .context import (
 # slots of `counts`; TEXT: the key that is the answer since its outermost list of unlike items began (another.py), 0
 # outside of one
 NODES, KEYS, SETS, FULL, LONGEST, TEXT = 0, 1, 2, 3, 4, 5
-# the number of the pass at hand (walk.step), from 1 on
-PASS = 6
+# the number of the pass at hand (walk.step), from 1 on; of used_keys.py the set marked last (0: none), and its mark
+PASS, MARKED, MARKING = 6, 7, 8
 # columns of `nodes`; NEST: of one that a list of unlike items goes on in, how deep its brackets lie in the answer, 0:
 # not known; LEFT: the last pass that left the frame above it
 PARENT, RETURN, REGISTER, DEPTH, USED, STATUS, NEST, LEFT = 0, 1, 2, 3, 4, 5, 6, 7
@@ -41,6 +41,7 @@ FEW, WITHIN, FIXED = 1, 2, 4
 # column of `keys` that are an answer: brackets open behind it, times four, and QUOTED inside a string, ESCAPED behind a
 # backslash there
 OPENED, QUOTED, ESCAPED = 3, 1, 2
+MARK = 3  # the same column of free keys
 SPELLED = 1 << 10  # added to the bytes of the answer where they are a key, which is compared with none
 # columns of `sets`, after the parent set and the key: what closing.py remembers, and what members.py knows of the set
 STARTS, SPENT, FOUND, AMOUNT, MET, DECLARED, KIND_OF, NEXT_COST = 2, 3, 4, 5, 6, 7, 8, 9
@@ -182,6 +183,8 @@ def undo(context, nodes, keys, sets):  # type: ignore[no-untyped-def]
     counts[KEYS] = keys
     counts[SETS] = sets
     counts[FULL] = 0
+    if counts[MARKED] >= sets:
+        counts[MARKED] = 0
 
 
 @inner(types.void(_table, _slots, _i8, _i8, _i8))
@@ -223,7 +226,7 @@ class Arena:
     def __init__(self, context: Context, limit: int, first: int = 1 << 10) -> None:
         self._context = context
         self._limit = limit
-        counts = np.array([1, 2, 1, 0, 0, 0, 0], np.int64)  # key 1 is the empty key
+        counts = np.array([1, 2, 1, *[0] * (MARKING - SETS)], np.int64)  # key 1 is the empty key
         self._put(_arrays(min(first, limit), counts))
         self.arrays.pairs[1] = 0
 
@@ -260,4 +263,4 @@ def _arrays(size: int, counts: Any) -> Arrays:
     return Arrays(nodes, np.zeros(size, np.int64), slots[0], pairs, slots[1], sets, slots[2], counts)
 
 
-NO_KEYS = _arrays(2, np.zeros(PASS + 1, np.int64))  # of a context in which nothing is interned
+NO_KEYS = _arrays(2, np.zeros(MARKING + 1, np.int64))  # of a context in which nothing is interned

@@ -156,7 +156,7 @@ text_of, starts_of = ROOM.array(_u1), ROOM.array(_i8s)  # the text of all tokens
 words_of, row_of, local_of = ROOM.array(_u4), ROOM.array(_u4), ROOM.array(_u4)  # composing.py
 marked_of, offsets_of, crossed_of = ROOM.array(_i44, 2), ROOM.array(_i8s), ROOM.array(_i8s)  # masking.py
 stretches_of, kinds_of, known_of = ROOM.array(_i44, 4), ROOM.array(_u11, 256), ROOM.array(_i44, 4)  # stretches.py
-dead_of, levels_of = ROOM.array(_u11, 256), ROOM.array(_i44, 4)  # levels.py
+dead_of, levels_of, dive_of = ROOM.array(_u11, 256), ROOM.array(_i44, 4), ROOM.array(_i44, 4)  # levels.py, new_keys.py
 struck_of, unsure_of = ROOM.array(_i4), ROOM.array(_i44, 2)  # verdicts.py
 item_of, places_of, trail_of = ROOM.array(_u11), ROOM.array(_i4), ROOM.array(_i88, 4)  # item_text.py, another.py
 

@@ -226,13 +226,11 @@ def _mark_tight(context, seen, queue):  # type: ignore[no-untyped-def]
             rules[rule, TIGHT] = 0
             _mark_narrow(context, rule, seen, queue, _i8(tail))
         if kind == MEMBERS and rules[rule, TIGHT] == 0:
-            if rules[rule, MOST] >= 0:
-                rules[rule, TIGHT] = 2
-            else:
-                end = rules[rule + 1, START] if rule + 1 < rules.shape[0] else states.shape[0]
-                for s in range(rules[rule, START], end):
-                    if states[s, PART] == INSIDE:
-                        states[s, LOOSE] = 1
+            rules[rule, TIGHT] = 2 if rules[rule, MOST] >= 0 else 0
+            end = rules[rule + 1, START] if rule + 1 < rules.shape[0] else states.shape[0]
+            for s in range(rules[rule, START], end):
+                if states[s, PART] == INSIDE:
+                    states[s, LOOSE] = 2 if rules[rule, MOST] >= 0 else 1
 
 
 @entry(types.void(CONTEXT_TYPE, _i8s, _u1, _i4))

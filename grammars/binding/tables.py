@@ -32,6 +32,7 @@ from .context import CONTEXT_TYPE, distance_of, next_required_of, rules_of, sets
 from .flat import CALL_ACTION, COUNTER, DISTINCT, MEMBERS, ORDER, OWNER, PLAIN, UNLIKE, Flat
 from .member_keys import MemberKeys, member_keys
 from .names import with_names
+from .used_keys import is_used
 from .verify import verify
 from .ways_home import longest_way_home
 
@@ -39,7 +40,8 @@ FAR = 1 << 30  # the distance of what cannot finish
 
 __all__ = ["COUNTER", "DISTINCT", "MEMBERS", "ORDER", "PLAIN", "UNLIKE"]  # values of KIND
 
-# columns of `states`
+# columns of `states`; LOOSE: whether from here a frame can finish whatever its register; 2: while `maxProperties` has
+# room (members.has_slack)
 KIND, BASE, CALLS, CALLS_END, FINAL, RULE, LOOSE, LOOP = 0, 1, 2, 3, 4, 5, 6, 7
 PART, REACH, REACH_END = 8, 9, 10  # of Members: where it lies (member_keys.py), its rows of `reach`
 # 0, or more values follow than are ever written: 1 always, else while the counter has AMPLE - 1 counts left (ample.py)
@@ -157,7 +159,7 @@ def act(context, state, register, action, key, exact):  # type: ignore[no-untype
     if states[state, KIND] != DISTINCT or exact == 0 or key == 0:
         return register
     keys = register - low
-    if contains(context, keys, key):
+    if is_used(context, keys, key):
         return _i8(-1)
     return low + intern_pair(context, SETS, keys if keys > 0 else _i8(-1 - rule), key)
 

@@ -18,7 +18,7 @@ from .body_places import join
 from .body_roam import roam
 from .body_rows import survey
 from .body_steps import alphabet_of
-from .body_store import STATES, WHOLE, BodyRows, BodyStore, rows_of
+from .body_store import WHOLE, BodyRows, BodyStore, rows_of
 from .body_tails import tails_of
 from .body_union import ANY, united
 from .body_walk import ALONE, BIG, FROM, LIGHT, RETURNING, broad, looping, nodes_by_class, scout, spell, weigh
@@ -56,9 +56,7 @@ class Bodies:
         self._returning: set[int] = set()
         self._direct: dict[int, Body | None] = {}
         self._sparse: set[int] = set()
-        # Rules whose bodies have too many states; whole ones are not tried.
-        self._unspelled: set[int] = set() if len(self._local) <= STATES else {
-            *np.flatnonzero(np.bincount(tables.states[:, RULE]) > STATES).tolist()}
+        self._unspelled: set[int] = set()  # rules whose bodies have too many states
 
     @cached_property
     def _alphabet(self) -> Any:
@@ -183,11 +181,11 @@ class Bodies:
         return None if made is None else _numbered(made, numbers)
 
     def _roamed(self, start: int, after: Any, wanted: int) -> Body | None:
-        """The body of a state that has too many to be spelled, where it does not count and no costs are asked."""
-        store, room, states = self._store, self._store.room, self._tables.states
-        if wanted != ANY or states.item(start, KIND) == COUNTER:
+        """The body of a state that has too many to be spelled, where counts bound nothing and no costs are asked."""
+        store, room = self._store, self._store.room
+        if wanted != ANY:
             return None
-        row, known = np.zeros(store.words, np.uint32), np.zeros(len(states), np.uint8)
+        row, known = np.zeros(store.words, np.uint32), np.zeros(len(self._local), np.uint8)
         fits = roam(self._context, start, after, self._local, room.order, known, room.stack, row, room.exits,
                     room.sizes)
         numbers = room.order[: room.sizes[0]].copy()

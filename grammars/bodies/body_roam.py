@@ -1,7 +1,8 @@
 """A body of so many states that to spell it takes as long as to walk it: all tokens in turn, by its edges alone.
 
 International names have some thousand states, and most of the vocabulary lies on their ways. All that matters of a
-token is its state, so a node takes some nanoseconds, where a step of a walk takes forty. Such a body is not shared.
+token is its state, and how often it counted, so a node takes some nanoseconds, where a step of a walk takes forty. Such
+a body is not shared.
 """
 
 from __future__ import annotations
@@ -19,9 +20,9 @@ from ..binding.context import (
     token_of,
     twin_of,
 )
-from ..binding.tables import FINAL, LOOSE
+from ..binding.tables import COUNTER, FINAL, KIND, LOOSE
 from ..jit import entry, inner
-from .body_walk import AFTER, BEFORE, RETURNED, add_exit, borders, set_bits
+from .body_walk import AFTER, BEFORE, RETURNED, add_exit, borders, inside, set_bits
 
 _INSIDE, _BORDER, _STRICT = 1, 2, 3  # what is known of a state: 0 for nothing; of a strict one only the walk tells
 
@@ -33,7 +34,7 @@ _i8, _i4, _i44, _u1, _u4, _i8s = (types.int64, types.int32[::1], types.int32[:, 
 def _look(context, known, state, returning):  # type: ignore[no-untyped-def]
     """What a state is, from now on known."""
     if known[state] == 0:
-        strict = states_of(context)[state, LOOSE] == 0
+        strict = states_of(context)[state, LOOSE] == 0 and states_of(context)[state, KIND] != COUNTER
         known[state] = _STRICT if strict else _BORDER if borders(context, state, returning) else _INSIDE
     return _i8(known[state])
 
@@ -50,14 +51,14 @@ def _number(local, order, sizes, state):  # type: ignore[no-untyped-def]
     return _i8(local[state] - 1)
 
 
-@inner(types.boolean(_i44, _i8s, _i8, _i8, _i8))
-def _leave(exits, sizes, node, way, number):  # type: ignore[no-untyped-def]
-    return number >= 0 and add_exit(exits, sizes, node, way, number, _i8(0))
+@inner(types.boolean(_i44, _i8s, _i8, _i8, _i8, _i8))
+def _leave(exits, sizes, node, way, number, counts):  # type: ignore[no-untyped-def]
+    return number >= 0 and add_exit(exits, sizes, node, way, number, counts)
 
 
 @entry(types.boolean(CONTEXT_TYPE, _i8, _u1, _i4, _i4, _u1, _i44, _u4, _i44, _i8s))
 def roam(context, start, after, local, order, known, path, row, exits, sizes):  # type: ignore[no-untyped-def]
-    """Sets the bits of the tokens that stay inside the body of a state without counts in an empty row, and fills
+    """Sets the bits of the tokens that stay inside the body of a state in an empty row, whatever they count, and fills
     exits[:sizes[2]], their states local. order[:sizes[0]]: the states in which these tokens end, or which they leave,
     by local number; local: by state, that number plus 1, zeros before. known: zeros, by state; path: room, by depth;
     after: as for a survey. False without room."""
@@ -65,25 +66,29 @@ def roam(context, start, after, local, order, known, path, row, exits, sizes):  
                                       twin_of(context))
     go, classes, states = go_of(context), classes_of(context), states_of(context)
     returning, i, room = _i8(min(after.size, 1)), 0, True
-    path[0, 0], sizes[0], sizes[2] = start, 0, 0
+    path[0, 0], path[0, 1], sizes[0], sizes[2] = start, 0, 0, 0
     while i < byte.size and room:
-        state, b = _i8(path[depth[i] - 1, 0]), byte[i]
+        state, counts, b = _i8(path[depth[i] - 1, 0]), _i8(path[depth[i] - 1, 1]), byte[i]
         if returning == 1 and after[b] == 1 and states[state, FINAL] == 1:
-            room = _leave(exits, sizes, _i8(i), _i8(RETURNED), _number(local, order, sizes, state))
+            room = _leave(exits, sizes, _i8(i), _i8(RETURNED), _number(local, order, sizes, state), counts)
         to = _i8(go[state, classes[b]])
         if to == -1:
             i += size[i]
             continue
+        counted = counts
+        if to < 0:
+            step = inside(context, state, _i8(b))
+            to, counted = step >> 1, counts + (step & 1)  # LEAVES stays negative
         what = _i8(_STRICT) if to < 0 else _look(context, known, to, returning)
         if what == _STRICT:
-            room = room and _leave(exits, sizes, _i8(i), _i8(BEFORE), _number(local, order, sizes, state))
+            room = room and _leave(exits, sizes, _i8(i), _i8(BEFORE), _number(local, order, sizes, state), counts)
             i += size[i]
             continue
         if token[i] >= 0:
             set_bits(row, twin, _i8(token[i]))
             room = room and _number(local, order, sizes, to) >= 0
-        path[depth[i], 0] = to
+        path[depth[i], 0], path[depth[i], 1] = to, counted
         if what == _BORDER and size[i] > 1:
-            room = room and _leave(exits, sizes, _i8(i), _i8(AFTER), _number(local, order, sizes, to))
+            room = room and _leave(exits, sizes, _i8(i), _i8(AFTER), _number(local, order, sizes, to), counted)
         i += 1 if what == _INSIDE else size[i]
     return room

@@ -16,7 +16,7 @@ from .body_steps import byte_groups, gathered
 from .body_tails import Quotes, Tails
 from .scanning import scan_of
 
-STATES = 1 << 11  # of a body, at most
+_STATES = 1 << 11  # of a body, at most
 _SPELLED = 1 << 15  # numbers that spell a body, at most
 _WORTH = 1 << 14  # nodes of the vocabulary that a walk may come to, from which on a body pays
 _DENSE = 256  # tokens from which on a group is kept as a row
@@ -127,9 +127,9 @@ class _Room:
         self.tails = touched(_EXITS, 4), touched(2 * 6 * _WAYS).view(np.int64).reshape(_WAYS, 6), self.stack
         self.sizes, self.found_sizes = (np.zeros(5, np.int64) for _ in range(2))
         self.votes, self.tokens = touched(len(PLAIN_BYTES), 2), touched(_NEAR)
-        self.code, self.order = touched(_SPELLED), touched(STATES + 1)
-        self.steps, self.line, self.loops = touched(256 * STATES), touched(_LINE), np.zeros((STATES, 4), np.int64)
-        self.scratch = Scratch(STATES, longest + 2, listing)
+        self.code, self.order = touched(_SPELLED), touched(_STATES + 1)
+        self.steps, self.line, self.loops = touched(256 * _STATES), touched(_LINE), np.zeros((_STATES, 4), np.int64)
+        self.scratch = Scratch(_STATES, longest + 2, listing)
         self.context = Context(SEARCH.end)
         self.context.put(SEARCH, (self.stack, self.votes, self.found, self.cuts, self.apart, self.found_sizes,
                                   self.tokens))

@@ -62,7 +62,7 @@ def inside(context, state, byte):  # type: ignore[no-untyped-def]
         if states[state, KIND] != COUNTER or edges[edge, 2] != COUNT:
             return _i8(LEAVES)
         target, counts = edges[edge, 1], 1
-    loose = states[target, LOOSE] == 1 or states[target, KIND] == COUNTER  # its cost is looked at for each count
+    loose = states[target, LOOSE] > 0 or states[target, KIND] == COUNTER  # its cost is looked at for each count
     return _i8(2 * target + counts) if loose else _i8(LEAVES)
 
 
@@ -73,7 +73,7 @@ def borders(context, state, returning):  # type: ignore[no-untyped-def]
     states = states_of(context)
     if (states[state, FINAL] == 1 and returning == 0) or states[state, CALLS] < states[state, CALLS_END]:
         return True
-    return states[state, KIND] >= DISTINCT and rules_of(context)[states[state, RULE], TIGHT] >= 1
+    return states[state, KIND] >= DISTINCT and rules_of(context)[states[state, RULE], TIGHT] == 1
 
 
 @entry(_i8(CONTEXT_TYPE, _i8, _i8, _i4, _i4, _i4))
@@ -84,14 +84,18 @@ def spell(context, start, returning, local, order, code):  # type: ignore[no-unt
     the states of `order`, of which order[-1] holds how many).
     """
     states, classes, go = states_of(context), classes_of(context), go_of(context)
-    last = order.size - 1
+    last, begins = order.size - 1, code.size
+    for byte in range(255, -1, -1):  # where a class begins; laid behind what is written
+        if byte == 0 or classes[byte] != classes[byte - 1]:
+            begins -= 1
+            code[begins] = byte
     order[0], order[last] = start, 1
     local[start] = 1
     at, length = 0, 0
     while at < order[last]:
         state = order[at]
         at += 1
-        if length + 257 * 2 > code.size:
+        if length + 257 * 2 > begins:
             return _i8(-1)
         border = borders(context, _i8(state), returning)
         code[length] = -7 if border else -8 - states[state, FINAL]
@@ -99,9 +103,8 @@ def spell(context, start, returning, local, order, code):  # type: ignore[no-unt
         if border:
             continue
         before, reads = _i8(-10), _i8(0)
-        for byte in range(256):
-            if byte > 0 and classes[byte] == classes[byte - 1]:
-                continue
+        for k in range(begins, code.size):
+            byte = code[k]
             entry = _i8(go[state, classes[byte]])
             if byte > 0 and entry == reads:
                 continue

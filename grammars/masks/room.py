@@ -11,7 +11,8 @@ from ..stepping.walk import QUEUE, REPORT
 from ..vocabulary import Vocabulary
 from .levels import LISTED
 
-# Bytes of an item that must be unlike others, members and levels that are open in it, and bytes of a search's way.
+# Bytes of an item that must be unlike others, members and levels that are open in it, and bytes of a search's way, or
+# that a key has in common with one that was written.
 _LONGEST_ITEM, _MOST_MEMBERS, _DEEPEST = 1 << 20, 1 << 19, 1 << 12
 
 
@@ -35,6 +36,7 @@ class Room(NamedTuple):
     known: Any
     dead: Any
     levels: Any
+    dive: Any
     struck: Any
     unsure: Any
     item: Any
@@ -52,7 +54,7 @@ def room_for(vocabulary: Vocabulary, threads: int, *, unlike: bool) -> Room:
                 marked=np.empty((vocabulary.size, 2), np.int32), offsets=offsets, crossed=crossed,
                 stretches=np.zeros((vocabulary.longest + 2, 4), np.int32), kinds=np.zeros((SLOTS, 256), np.uint8),
                 known=np.zeros((SLOTS + 1, 4), np.int32), dead=np.zeros((LISTED, 256), np.uint8),
-                levels=np.zeros((vocabulary.longest + 3, 4), np.int32),
+                levels=np.zeros((vocabulary.longest + 3, 4), np.int32), dive=np.zeros((_DEEPEST, 4), np.int32),
                 struck=np.empty(vocabulary.size, np.int32), unsure=np.empty((vocabulary.size, 2), np.int32),
                 item=np.zeros((3, longest), np.uint8), places=np.zeros(2 * most, np.int32),
                 trail=np.zeros((_DEEPEST if unlike else 0, 4), np.int64))

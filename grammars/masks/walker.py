@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ..binding.arena import OPENED, PARENT, QUOTED, RETURN, STATUS, WITHIN
-from ..binding.tables import ALIKE, DISTINCT, FINAL, KIND, UNLIKE, Tables, highest_kind
+from ..binding.tables import ALIKE, DISTINCT, FINAL, KIND, RULE, TIGHT, UNLIKE, Tables, highest_kind
 from ..bodies.bodies import DEEPEST, Bodies, Body
+from ..stepping.members import has_slack
 from ..stepping.walk import LOOKED, NODE, OPEN, STATE
 from ..vocabulary import Vocabulary
 from .composing import read_body, read_threads
@@ -34,7 +35,8 @@ class Walker:
         self._space = space
         self._bodies = Bodies(tables, space.address, vocabulary.bodies)
         self._nodes = len(vocabulary.trie.byte)
-        self._final, self._kinds = tables.states[:, FINAL], tables.states[:, KIND]
+        self._final, self._kinds, self._rules = (tables.states[:, column] for column in (FINAL, KIND, RULE))
+        self._bounded = {*np.flatnonzero(tables.rules[:, TIGHT] == 2).tolist()}  # rules of `maxProperties`
         kind = highest_kind(tables)
         self._sliced = None if kind >= DISTINCT else SlicedWalk(space.context, vocabulary)
         self._unlike = kind == UNLIKE
@@ -90,6 +92,9 @@ class Walker:
         """None also in lists of unlike items, but for strings that stay in them: moves that end one must be marked, and
         those to where few values are left, which inside strings are told otherwise (doubts.py)."""
         nodes = self._space.arena.arrays.nodes
+        if self._bounded and (rule := int(self._rules[state])) in self._bounded and (
+                whole or not has_slack(self._space.address, rule, register)):
+            return None
         within = self._unlike and (self._kinds[state] == UNLIKE or bool(nodes[node, STATUS] & WITHIN))
         if within and (self._alike or not self._quoted):
             return None

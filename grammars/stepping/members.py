@@ -48,10 +48,10 @@ from ..binding.tables import (
     SIZE,
     TIGHT,
     WAY,
-    contains,
 )
+from ..binding.used_keys import is_used
 from ..ir import CLOSE_KEY, KEY, MEET, NOTHING, OPEN_KEY, WRITTEN
-from ..jit import inner, shared
+from ..jit import entry, inner, shared
 from .new_keys import new_key
 
 LAX = 1 << 28  # in a register: a key ended in a walk that ignores what was written
@@ -90,7 +90,7 @@ def write(context, state, register, action, key, exact):  # type: ignore[no-unty
     elif action == CLOSE_KEY:
         if exact == 0 and register > 0:
             return register | LAX
-        if exact == 1 and contains(context, keys, key):
+        if exact == 1 and is_used(context, keys, key):
             return _i8(-1)
         second = key if exact == 1 else _i8(_SOME)
     else:
@@ -218,6 +218,12 @@ def within(context, state, keys, key, exact, loose):  # type: ignore[no-untyped-
             context, rule, keys, _i8(known[SPENT] + needed * member[COST]), _i8(known[FOUND] + needed),
             _i8(known[AMOUNT] + 1), _i8(known[MET]), j))
     return min(best, _i8(_FAR))
+
+
+@entry(types.boolean(CONTEXT_TYPE, _i8, _i8))
+def has_slack(context, rule, register):  # type: ignore[no-untyped-def]
+    """Whether a property that nothing asks for may still be written: until then keys are read as without a bound."""
+    return _slack(context, rule, register & (LAX - 1)) >= 1
 
 
 @inner(_i8(CONTEXT_TYPE, _i8, _i8))

@@ -9,12 +9,12 @@ from ..binding.context import (
     CONTEXT_TYPE,
     classes_of,
     distance_of,
+    dive_of,
     edges_of,
     go_of,
     pair_slots_of,
     pairs_of,
     rules_of,
-    sets_of,
     single_of,
     states_of,
 )
@@ -32,8 +32,8 @@ from ..binding.tables import (
     OTHER,
     RULE,
     SURPLUS,
-    contains,
 )
+from ..binding.used_keys import begins_used, is_used
 from ..ir import CLOSE_KEY, KEY, NEXT_KEY
 from ..jit import inner, shared
 from .escaped_keys import BACKSLASH, LETTER_U, after_byte, after_digits, pending_bytes, pending_value, with_character
@@ -44,20 +44,9 @@ _FAR = FAR
 _ESCAPED_ONLY = 0x20  # characters below are spelled by escapes only
 _UNICODE, _OPENED = 6, 9  # bytes of an escape by its code; of what just began
 _TRIES = 64  # characters that an escape may become which are looked at
-
-
-@inner(types.boolean(CONTEXT_TYPE, _i8, _i8))
-def begins_used(context, keys, prefix):  # type: ignore[no-untyped-def]
-    """Whether some key of the set begins with, or is, `prefix`. A key's number exceeds those of its prefixes."""
-    pairs, sets = pairs_of(context), sets_of(context)
-    while keys > 0:
-        key = sets[keys, 1]
-        while key > prefix:
-            key = pairs[key, 0]
-        if key == prefix:
-            return True
-        keys = _i8(sets[keys, 0])
-    return False
+# columns of `dive`, by depth below the key at hand: the state, the longer key, the next byte to look at, and how much
+# of an escape is open
+AT, GIVES, NEXT, ESCAPE = 0, 1, 2, 3
 
 
 @inner(_i8(CONTEXT_TYPE, _i8, _i8))
@@ -110,7 +99,7 @@ def _leave(context, state, key, keys, low):  # type: ignore[no-untyped-def]
     rules, edges, distance = rules_of(context), edges_of(context), distance_of(context)
     pairs, pair_slots = pairs_of(context), pair_slots_of(context)
     best = _i8(_FAR)
-    used, decoded = contains(context, keys, key), rules[states[state, RULE], DECODED] == 1
+    used, decoded = is_used(context, keys, key), rules[states[state, RULE], DECODED] == 1
     if decoded:
         best = _leave_escaped(context, state, key, keys, low)
     for byte in range(256):
@@ -144,43 +133,49 @@ def _in_escape(before, byte):  # type: ignore[no-untyped-def]
     return _i8(_OPENED if byte == BACKSLASH else 0)
 
 
+@inner(_i8(CONTEXT_TYPE, _i8, _i8))
+def _deeper(context, depth, keys):  # type: ignore[no-untyped-def]
+    """Puts below dive[depth] the next longer key with which one of the set begins, and returns its depth; one less than
+    that of dive[depth] where there is none."""
+    dive, pairs, pair_slots = dive_of(context), pairs_of(context), pair_slots_of(context)
+    state, key, byte, escape = dive[depth, AT], dive[depth, GIVES], _i8(dive[depth, NEXT]), _i8(dive[depth, ESCAPE])
+    while byte < 256:
+        there = after_byte(context, _i8(state), byte)
+        child = find_pair(pairs, pair_slots, key, byte) if there >= 0 else 0
+        if child > 0 and begins_used(context, keys, _i8(child)) and depth + 1 < dive.shape[0]:
+            if rules_of(context)[states_of(context)[state, RULE], DECODED] == 1:
+                escape = _in_escape(escape, byte)
+            dive[depth, NEXT] = byte + 1
+            row = dive[depth + 1]
+            row[AT], row[GIVES], row[NEXT], row[ESCAPE] = there, child, 0, escape
+            return depth + 1
+        byte += 1
+    return depth - 1
+
+
 @shared(_i8(CONTEXT_TYPE, _i8, _i8, _i8, _i8))
 def _along_used(context, state, key, keys, low):  # type: ignore[no-untyped-def]
-    """As new_key, where no escape is open."""
-    states, distance, pairs, sets = states_of(context), distance_of(context), pairs_of(context), sets_of(context)
+    """As new_key, where no escape is open: over the tree of used keys that begin with this one, from the least byte."""
+    states, distance, dive = states_of(context), distance_of(context), dive_of(context)
     if not begins_used(context, keys, key):
         return _i8(distance[states[state, BASE] + low])
-    decoded = rules_of(context)[states[state, RULE], DECODED] == 1
-    best = _leave(context, state, key, keys, low)
-    rest = keys
-    while rest > 0:
-        length = 0
-        at = sets[rest, 1]
-        while at > key:
-            length += 1
-            at = pairs[at, 0]
-        here, escape = state, _i8(0)
-        for k in range(1, (length if at == key else 0) + 1):
+    row, best, depth = dive[0], _i8(_FAR), _i8(0)
+    row[AT], row[GIVES], row[NEXT], row[ESCAPE] = state, key, 0, 0
+    while depth >= 0:
+        here = _i8(dive[depth, AT])
+        if dive[depth, NEXT] == 0:
+            least = depth + distance[states[here, BASE] + low]
+            if states[here, CALLS] < states[here, CALLS_END]:
+                best = min(best, _i8(least))  # a called key body: presumed endless
+            elif dive[depth, ESCAPE] == 0:
+                best = min(best, depth + _leave(context, here, _i8(dive[depth, GIVES]), keys, low))
             # A byte brings the end nearer by one at most, as distances are closed under single bytes: those in bytes
             # by how they are found, those in tokens by shortening._close. So once this way cannot win, no longer one
             # along it can.
-            if k - 1 + distance[states[here, BASE] + low] >= best:
-                break
-            at = sets[rest, 1]
-            for _ in range(length - k):
-                at = pairs[at, 0]
-            if states[here, CALLS] < states[here, CALLS_END]:
-                best = min(best, k - 1 + distance[states[here, BASE] + low])  # a called key body: presumed endless
-                break
-            here = after_byte(context, here, _i8(pairs[at, 1]))
-            if here < 0:
-                break
-            escape = _in_escape(escape, _i8(pairs[at, 1])) if decoded else escape
-            if escape == 0:
-                best = min(best, k + _leave(context, here, _i8(at), keys, low))
-        rest = _i8(sets[rest, 0])
-    if states[state, CALLS] < states[state, CALLS_END]:
-        best = min(best, _i8(distance[states[state, BASE] + low]))
+            if least >= best:
+                depth -= 1
+                continue
+        depth = _deeper(context, depth, keys)
     return best
 
 

@@ -45,13 +45,12 @@ from ..binding.tables import (
     PART,
     RULE,
     TIGHT,
-    contains,
 )
+from ..binding.used_keys import begins_used, is_used
 from ..ir import CLOSE_KEY, KEY, NOTHING, OPEN_KEY
 from ..jit import inner, shared
 from .key_text import PENDING
 from .members import LAX, doubtful, within, wrote
-from .new_keys import begins_used
 from .walk import NODE, OPEN, REG, STATE
 
 DEAD, KEPT, STRUCK, UNSURE = 0, 1, 2, 3
@@ -112,7 +111,7 @@ def _verdict(context, at, token, marks):  # type: ignore[no-untyped-def]
         if entry <= -2:
             target, action = _i8(edges[-2 - entry, 1]), _i8(edges[-2 - entry, 2])
         if action == CLOSE_KEY or action >= KEY:
-            if wrote(context, keys, _i8(action - KEY)) if action >= KEY else (key > 0 and contains(context, keys, key)):
+            if wrote(context, keys, _i8(action - KEY)) if action >= KEY else (key > 0 and is_used(context, keys, key)):
                 return _i8(STRUCK)
             return _i8(KEPT if seen + 1 == marks or _stays_in_value(context, _i8(k + 1), end) else UNSURE)
         if doubtful(context, target, keys, action):

@@ -178,7 +178,7 @@ def _move(context, low, high, entry, state, register, node, key, origin, byte): 
         report[CROSSED] |= BEGUN | FEWER
     elif _scarce(context, node, target, register):
         report[CROSSED] |= FEWER
-    doubtful = states[target, LOOSE] == 0 or exact == 1
+    doubtful = states[target, LOOSE] != 1 or exact == 1
     if doubtful and remaining(context, target, register, max(key, 0), exact) >= _FAR:
         return high
     return _add(context, low, high, target, register, node, max(key, 0), origin)
