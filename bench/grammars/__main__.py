@@ -1,10 +1,11 @@
 """Our grammar engine and its peers, side by side on the same schemas: writes bench/results/NAME.json.
 
-    python -m bench.grammars HARNESS TOKENIZER.json [--peers PYTHON] [--limit N] [--budget SECONDS] [--reuse FOLDER]
-        [--name NAME]
+    python -m bench.grammars HARNESS TOKENIZER.json [--peers PYTHON [--peer NAME]...] [--limit N] [--budget SECONDS]
+        [--reuse FOLDER] [--name NAME]
 
 HARNESS: a folder with bench.py, the harness of grammar engines, which runs each engine in a process of its own and
-kills cases that hang. PYTHON: the interpreter that has llguidance and xgrammar; without it ours runs alone. Times are
+kills cases that hang. PYTHON: the interpreter that has llguidance and xgrammar, of which --peer
+names those to run; without it ours runs alone. Times are
 thread CPU time, one thread, the clock's own cost included. Real schemas only.
 """
 
@@ -64,23 +65,27 @@ def main() -> None:
     parser.add_argument("harness", type=Path)
     parser.add_argument("tokenizer", type=Path)
     parser.add_argument("--peers", help="an interpreter with llguidance and xgrammar")
+    parser.add_argument("--peer", action="append", choices=PEERS, help="only this one of them (may be repeated)")
     parser.add_argument("--limit", type=int, default=0, help="an even thinning to so many cases; 0: all")
     parser.add_argument("--budget", type=float, default=3600, help="seconds for each engine")
     parser.add_argument("--reuse", type=Path, help="keep the harness's files here, and use those that are there")
     parser.add_argument("--name", default="grammars", help="of the result: one for each vocabulary")
     options = parser.parse_args()
     options.harness, options.tokenizer = options.harness.resolve(), options.tokenizer.resolve()
+    peers = (options.peer or [*PEERS]) if options.peers else []
     with tempfile.TemporaryDirectory() as scratch:
         folder = (options.reuse or Path(scratch)).resolve()
         folder.mkdir(parents=True, exist_ok=True)
-        runs = {label: run_engine(options, label, folder) for label in (OURS, *(PEERS if options.peers else ()))}
+        runs = {label: run_engine(options, label, folder) for label in (OURS, *peers)}
     rows = [*rows_of(runs), *contained_rows(options)]
     record = {
         "name": options.name, "device": f"{cpu_name()}, one thread",
         "versions": {"python": platform.python_version(), **{label: run.version for label, run in runs.items()}},
         "commit": commit(), "date": time.strftime("%Y-%m-%d"),
         "command": f"python -m bench.grammars HARNESS {_package(options.tokenizer)}/tokenizer.json"
-                   f"{' --peers PYTHON' if options.peers else ''} --limit {options.limit} --budget {options.budget:g}"
+                   f"{' --peers PYTHON' if options.peers else ''}"
+                   f"{''.join(f' --peer {peer}' for peer in options.peer or ())}"
+                   f" --limit {options.limit} --budget {options.budget:g}"
                    f"{'' if options.name == 'grammars' else f' --name {options.name}'}",
         "rows": [asdict(row) for row in rows],
     }

@@ -30,8 +30,9 @@ from .context import (
 # slots of `counts`; TEXT: the key that is the answer since its outermost list of unlike items began (another.py), 0
 # outside of one
 NODES, KEYS, SETS, FULL, LONGEST, TEXT = 0, 1, 2, 3, 4, 5
-# the number of the pass at hand (walk.step), from 1 on; of used_keys.py the set marked last (0: none), and its mark
-PASS, MARKED, MARKING = 6, 7, 8
+# the number of the pass at hand (walk.step), from 1 on; of used_keys.py the set marked last (0: none), its mark,
+# whether it has the empty key, and the column of distances that SPENT_IN is told by
+PASS, MARKED, MARKING, HAS_EMPTY, MARKED_BY = 6, 7, 8, 9, 10
 # columns of `nodes`; NEST: of one that a list of unlike items goes on in, how deep its brackets lie in the answer, 0:
 # not known; LEFT: the last pass that left the frame above it
 PARENT, RETURN, REGISTER, DEPTH, USED, STATUS, NEST, LEFT = 0, 1, 2, 3, 4, 5, 6, 7
@@ -41,7 +42,9 @@ FEW, WITHIN, FIXED = 1, 2, 4
 # column of `keys` that are an answer: brackets open behind it, times four, and QUOTED inside a string, ESCAPED behind a
 # backslash there
 OPENED, QUOTED, ESCAPED = 3, 1, 2
-MARK = 3  # the same column of free keys
+# Of free keys used_keys.py marks what they begin with in the same column; in the next, where no key is left that begins
+# so and is not used, the state behind it, plus 1.
+MARK, SPENT_IN = 3, 4
 SPELLED = 1 << 10  # added to the bytes of the answer where they are a key, which is compared with none
 # columns of `sets`, after the parent set and the key: what closing.py remembers, and what members.py knows of the set
 STARTS, SPENT, FOUND, AMOUNT, MET, DECLARED, KIND_OF, NEXT_COST = 2, 3, 4, 5, 6, 7, 8, 9
@@ -226,7 +229,7 @@ class Arena:
     def __init__(self, context: Context, limit: int, first: int = 1 << 10) -> None:
         self._context = context
         self._limit = limit
-        counts = np.array([1, 2, 1, *[0] * (MARKING - SETS)], np.int64)  # key 1 is the empty key
+        counts = np.array([1, 2, 1, *[0] * (MARKED_BY - SETS)], np.int64)  # key 1 is the empty key
         self._put(_arrays(min(first, limit), counts))
         self.arrays.pairs[1] = 0
 
@@ -259,8 +262,8 @@ class Arena:
 
 def _arrays(size: int, counts: Any) -> Arrays:
     slots = [np.zeros(4 * size, np.int32) for _ in range(3)]
-    nodes, pairs, sets = (np.zeros((size, columns), np.int32) for columns in (LEFT + 1, 4, NEXT_COST + 1))
+    nodes, pairs, sets = (np.zeros((size, columns), np.int32) for columns in (LEFT + 1, SPENT_IN + 1, NEXT_COST + 1))
     return Arrays(nodes, np.zeros(size, np.int64), slots[0], pairs, slots[1], sets, slots[2], counts)
 
 
-NO_KEYS = _arrays(2, np.zeros(MARKING + 1, np.int64))  # of a context in which nothing is interned
+NO_KEYS = _arrays(2, np.zeros(MARKED_BY + 1, np.int64))  # of a context in which nothing is interned

@@ -147,7 +147,7 @@ single_of, members_of, reach_of = TABLES.array(_u1), TABLES.array(_i44, 4), TABL
 
 ARENA = Part(TABLES.end)  # arena.py
 nodes_of, costs_of, node_slots_of = ARENA.array(_i44, 8), ARENA.array(_i8s), ARENA.array(_i4)
-pairs_of, pair_slots_of = ARENA.array(_i44, 4), ARENA.array(_i4)
+pairs_of, pair_slots_of = ARENA.array(_i44, 5), ARENA.array(_i4)
 sets_of, set_slots_of, counts_of = ARENA.array(_i44, 10), ARENA.array(_i4), ARENA.array(_i8s)
 
 ROOM = Part(ARENA.end)

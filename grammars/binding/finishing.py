@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numba import types
 
-from ..ir import CLOSE_KEY, COUNT, KEY, NEXT_KEY, OPEN_KEY
+from ..ir import CLOSE_KEY, COUNT, KEY, NEXT_KEY, NOTHING, OPEN_KEY
 from ..jit import entry, inner
 from .context import (
     CONTEXT_TYPE,
@@ -18,11 +18,13 @@ from .context import (
     go_of,
     members_of,
     rules_of,
+    single_of,
     states_of,
 )
 from .flat import COUNTER, DISTINCT, MEMBERS
 from .member_keys import INSIDE
 from .tables import (
+    AMPLE,
     BACK,
     BASE,
     CALLED_RULE,
@@ -55,6 +57,9 @@ from .tables import (
 from .trie import PLAIN_BYTES
 
 _PLAIN = tuple(PLAIN_BYTES)
+_KEYS = 1 << 21  # more keys than a text can hold: nodes that an arena may have (configuration.Limits)
+_PASSES = 8  # by which keys are counted, each from the longest on
+_BACKSLASH = 0x5C
 _i8, _i8s, _i4, _u1 = types.int64, types.int64[::1], types.int32[::1], types.uint8[::1]
 
 
@@ -174,15 +179,43 @@ def _mark_narrow(context, rule, seen, inside, count):  # type: ignore[no-untyped
             states[s, PART], states[s, LOOSE] = NARROW, 0
 
 
+@inner(types.void(CONTEXT_TYPE, _i4, _i8))
+def _count_keys(context, inside, count):  # type: ignore[no-untyped-def]
+    """Into AMPLE of the states inside[:count], all of one rule's keys, how many free keys begin so: at least so many,
+    at most _KEYS. Zeros before. Escapes count for nothing: they spell what others do too."""
+    go, states, classes, edges, single = (go_of(context), states_of(context), classes_of(context), edges_of(context),
+                                          single_of(context))
+    changed, passes = True, 0
+    while changed and passes < _PASSES:
+        changed, passes = False, passes + 1
+        for k in range(count - 1, -1, -1):
+            state, total = inside[k], 0
+            for byte in range(256):
+                target, action = go[state, classes[byte]], NOTHING
+                if target == -1 or single[byte] == 0 or byte == _BACKSLASH:
+                    continue
+                if target <= -2:
+                    target, action = edges[-2 - target, 1], edges[-2 - target, 2]
+                if action in (CLOSE_KEY, NEXT_KEY):
+                    total += 1
+                elif action < KEY:
+                    total += states[target, AMPLE]
+            if states[state, CALLS] < states[state, CALLS_END]:
+                total = _KEYS
+            total = min(total, _KEYS)
+            changed = changed or total != states[state, AMPLE]
+            states[state, AMPLE] = total
+
+
 @inner(types.void(CONTEXT_TYPE, _u1, _i4))
 def _mark_tight(context, seen, queue):  # type: ignore[no-untyped-def]
     """TIGHT: a rule of Members in which some state inside a key has finitely many ways to end it; such states of Order
     are NARROW.
 
     There a key can become impossible because its last spelling is used, so tokens are tested one by one. Elsewhere
-    another key always exists. Where finitely many ways lead on, one leads to a state from which none does but the
-    key's end. Through calls: presumed endless. 2: so only once no more than the required keys may be written.
-    seen, queue: room, by state.
+    another key always exists, and in Members where more keys begin so than a text can hold. Where finitely many ways
+    lead on, one leads to a state from which none does but the key's end. Through calls: presumed endless. 2: so only
+    once no more than the required keys may be written. seen, queue: room, by state.
     """
     go, states, rules = go_of(context), states_of(context), rules_of(context)
     calls, edges = calls_of(context), edges_of(context)
@@ -225,12 +258,20 @@ def _mark_tight(context, seen, queue):  # type: ignore[no-untyped-def]
         if kind == DISTINCT and rules[rule, TIGHT] == 1:
             rules[rule, TIGHT] = 0
             _mark_narrow(context, rule, seen, queue, _i8(tail))
+        loose = 2 if rules[rule, MOST] >= 0 else 1
         if kind == MEMBERS and rules[rule, TIGHT] == 0:
-            rules[rule, TIGHT] = 2 if rules[rule, MOST] >= 0 else 0
+            rules[rule, TIGHT] = loose & 2
             end = rules[rule + 1, START] if rule + 1 < rules.shape[0] else states.shape[0]
             for s in range(rules[rule, START], end):
                 if states[s, PART] == INSIDE:
-                    states[s, LOOSE] = 2 if rules[rule, MOST] >= 0 else 1
+                    states[s, LOOSE] = loose
+        elif kind == MEMBERS:
+            _count_keys(context, queue, _i8(tail))
+            for k in range(tail):
+                state = queue[k]
+                if states[state, PART] == INSIDE and states[state, AMPLE] == _KEYS:
+                    states[state, LOOSE] = loose
+                states[state, AMPLE] = 0
 
 
 @entry(types.void(CONTEXT_TYPE, _i8s, _u1, _i4))

@@ -73,7 +73,8 @@ def borders(context, state, returning):  # type: ignore[no-untyped-def]
     states = states_of(context)
     if (states[state, FINAL] == 1 and returning == 0) or states[state, CALLS] < states[state, CALLS_END]:
         return True
-    return states[state, KIND] >= DISTINCT and rules_of(context)[states[state, RULE], TIGHT] == 1
+    return (states[state, KIND] >= DISTINCT and rules_of(context)[states[state, RULE], TIGHT] == 1
+            and states[state, LOOSE] == 0)
 
 
 @entry(_i8(CONTEXT_TYPE, _i8, _i8, _i4, _i4, _i4))

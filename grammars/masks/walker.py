@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ..binding.arena import OPENED, PARENT, QUOTED, RETURN, STATUS, WITHIN
-from ..binding.tables import ALIKE, DISTINCT, FINAL, KIND, RULE, TIGHT, UNLIKE, Tables, highest_kind
+from ..binding.tables import ALIKE, DISTINCT, FINAL, KIND, LOOSE, RULE, UNLIKE, Tables, highest_kind
 from ..bodies.bodies import DEEPEST, Bodies, Body
 from ..stepping.members import has_slack
 from ..stepping.walk import LOOKED, NODE, OPEN, STATE
@@ -36,7 +36,7 @@ class Walker:
         self._bodies = Bodies(tables, space.address, vocabulary.bodies)
         self._nodes = len(vocabulary.trie.byte)
         self._final, self._kinds, self._rules = (tables.states[:, column] for column in (FINAL, KIND, RULE))
-        self._bounded = {*np.flatnonzero(tables.rules[:, TIGHT] == 2).tolist()}  # rules of `maxProperties`
+        self._bounded = {*tables.states[tables.states[:, LOOSE] == 2, RULE].tolist()}  # rules of `maxProperties`
         kind = highest_kind(tables)
         self._sliced = None if kind >= DISTINCT else SlicedWalk(space.context, vocabulary)
         self._unlike = kind == UNLIKE

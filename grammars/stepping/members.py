@@ -34,6 +34,7 @@ from ..binding.tables import (
     HOME,
     KEYS_AT,
     LEAST,
+    LOOSE,
     MEETS,
     MOST,
     NEEDED,
@@ -46,7 +47,6 @@ from ..binding.tables import (
     REQUIRED,
     RULE,
     SIZE,
-    TIGHT,
     WAY,
 )
 from ..binding.used_keys import is_used
@@ -292,14 +292,14 @@ def class_of(context, state, register):  # type: ignore[no-untyped-def]
 def doubtful(context, target, register, action):  # type: ignore[no-untyped-def]
     """Whether a move to `target` that left `register` depends on which keys were written, so that only an exact test
     can judge it."""
-    states, rules = states_of(context), rules_of(context)
+    states = states_of(context)
     if action == CLOSE_KEY or action >= KEY:
         return True
     loose, rule = register & LAX, _i8(states[target, RULE])
     if states[target, PART] != INSIDE:
         return loose > 0 and states[target, PART] != BEHIND
-    if rules[rule, TIGHT] == 0 or register == 0:
+    if states[target, LOOSE] == 1 or register == 0:
         return loose > 0 and action == OPEN_KEY
-    if rules[rule, TIGHT] == 2 and loose == 0:
+    if states[target, LOOSE] == 2 and loose == 0:
         return _slack(context, rule, register) < 1
     return True

@@ -33,7 +33,7 @@ from ..binding.tables import (
     RULE,
     SURPLUS,
 )
-from ..binding.used_keys import begins_used, is_used
+from ..binding.used_keys import begins_used, is_spent, is_used, spend, spend_by
 from ..ir import CLOSE_KEY, KEY, NEXT_KEY
 from ..jit import inner, shared
 from .escaped_keys import BACKSLASH, LETTER_U, after_byte, after_digits, pending_bytes, pending_value, with_character
@@ -142,7 +142,8 @@ def _deeper(context, depth, keys):  # type: ignore[no-untyped-def]
     while byte < 256:
         there = after_byte(context, _i8(state), byte)
         child = find_pair(pairs, pair_slots, key, byte) if there >= 0 else 0
-        if child > 0 and begins_used(context, keys, _i8(child)) and depth + 1 < dive.shape[0]:
+        if (child > 0 and begins_used(context, keys, _i8(child)) and not is_spent(context, _i8(child), there)
+                and depth + 1 < dive.shape[0]):
             if rules_of(context)[states_of(context)[state, RULE], DECODED] == 1:
                 escape = _in_escape(escape, byte)
             dive[depth, NEXT] = byte + 1
@@ -157,25 +158,27 @@ def _deeper(context, depth, keys):  # type: ignore[no-untyped-def]
 def _along_used(context, state, key, keys, low):  # type: ignore[no-untyped-def]
     """As new_key, where no escape is open: over the tree of used keys that begin with this one, from the least byte."""
     states, distance, dive = states_of(context), distance_of(context), dive_of(context)
+    spend_by(context, low)
     if not begins_used(context, keys, key):
         return _i8(distance[states[state, BASE] + low])
-    row, best, depth = dive[0], _i8(_FAR), _i8(0)
+    if is_spent(context, key, state):
+        return _i8(_FAR)
+    row, best, depth, whole = dive[0], _i8(_FAR), _i8(0), True
     row[AT], row[GIVES], row[NEXT], row[ESCAPE] = state, key, 0, 0
     while depth >= 0:
         here = _i8(dive[depth, AT])
+        least = depth + distance[states[here, BASE] + low]
         if dive[depth, NEXT] == 0:
-            least = depth + distance[states[here, BASE] + low]
             if states[here, CALLS] < states[here, CALLS_END]:
                 best = min(best, _i8(least))  # a called key body: presumed endless
             elif dive[depth, ESCAPE] == 0:
                 best = min(best, depth + _leave(context, here, _i8(dive[depth, GIVES]), keys, low))
-            # A byte brings the end nearer by one at most, as distances are closed under single bytes: those in bytes
-            # by how they are found, those in tokens by shortening._close. So once this way cannot win, no longer one
-            # along it can.
-            if least >= best:
-                depth -= 1
-                continue
-        depth = _deeper(context, depth, keys)
+        # A byte brings the end nearer by one at most, as distances are closed under single bytes: those in bytes by how
+        # they are found, those in tokens by shortening._close. So once this way cannot win, no longer one along it can.
+        before, depth = depth, depth - 1 if least >= best else _deeper(context, depth, keys)
+        whole = whole and before + 1 < dive.shape[0]
+        if depth < before and best >= _FAR and whole and dive[before, GIVES] > 1:
+            spend(context, _i8(dive[before, GIVES]), here)
     return best
 
 
