@@ -272,8 +272,7 @@ def compile_tables(grammar: Grammar, layout: Layout, single: Any, wide: Sequence
         order = _outside_items(layout.flat, order)
         for rule in {*np.flatnonzero(layout.flat.kinds == MEMBERS).tolist()} - {*order.tolist()}:
             fill_unwritten(context.address, rule)
-    shorten(context, arrays, order, heads, solving, entries=len(tables.distance),
-            unordered=MEMBERS in layout.flat.present)
+    shorten(context, arrays, order, heads, solving, entries=len(tables.distance))
     if moves is not None:
         solve_exactly(context, tables, layout, grammar.start, moves)
     elif wide and has_gaps(tables):

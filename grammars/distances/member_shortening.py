@@ -18,7 +18,6 @@ from ..jit import inner, shared
 from .token_ways import (
     DEEPEST,
     ENDS,
-    SWEEPS,
     after_of,
     arrives_of,
     begins_of,
@@ -31,7 +30,7 @@ from .token_ways import (
     place_of,
     rows_of,
     seen_of,
-    sweep,
+    settle,
     way_of,
 )
 
@@ -49,51 +48,96 @@ def _member_column(action, column):  # type: ignore[no-untyped-def]
     return _i8(ENDS if ends else -1)
 
 
-@inner(types.void(CONTEXT_TYPE, CONTEXT_TYPE, _i8, _i8, _i8))
-def _find_member_ways(context, ways, first, last, column):  # type: ignore[no-untyped-def]
-    """As _find_ways, of Members. What calls cost is filled in."""
+@inner(types.void(CONTEXT_TYPE, CONTEXT_TYPE, _i8, _i8))
+def _find_member_ways(context, ways, first, last):  # type: ignore[no-untyped-def]
+    """As _find_ways, of Members, in all columns at once. What calls cost is filled in."""
     rows, nearest, way, after = rows_of(ways), nearest_of(ways), way_of(ways), after_of(ways)
     states, rules = states_of(context), rules_of(context)
     for e in range(first, last):
         if rows[e, 5] >= 0:
             rows[e, 3] = nearest[states[rules[rows[e, 5], START], BASE]]
-        at, there = states[rows[e, 0], BASE] + column, _member_column(_i8(rows[e, 2]), column)
-        if nearest[at] == 0 or nearest[at] >= _FAR or rows[e, 3] >= _FAR or there == -1:
+        if rows[e, 3] >= _FAR or states[rows[e, 0], PART] == INSIDE:
             continue
-        if states[rows[e, 0], PART] == INSIDE:
-            continue
-        if way[at] >= 0 and (rows[e, 4] < 0 or rows[way[at], 4] >= 0):
-            continue
-        rest = 0 if there == ENDS else nearest[states[rows[e, 1], BASE] + there]
-        if rows[e, 3] + rest == nearest[at]:
-            way[at], after[at] = e, there
+        for column in (ALONE, WAY, HOME, MEETS):
+            at, there = states[rows[e, 0], BASE] + column, _member_column(_i8(rows[e, 2]), _i8(column))
+            if nearest[at] == 0 or nearest[at] >= _FAR or there == -1:
+                continue
+            if way[at] >= 0 and (rows[e, 4] < 0 or rows[way[at], 4] >= 0):
+                continue
+            rest = 0 if there == ENDS else nearest[states[rows[e, 1], BASE] + there]
+            if rows[e, 3] + rest == nearest[at]:
+                way[at], after[at] = e, there
 
 
-@inner(types.boolean(CONTEXT_TYPE, CONTEXT_TYPE, _i8, _i8))
-def _relax(context, ways, first, last):  # type: ignore[no-untyped-def]
-    """No state of Members needs over one more than where a byte leads that is a token; whether that changed any."""
+@inner(types.boolean(_i4, _i8, _i8))
+def _nearer(distance, at, cost):  # type: ignore[no-untyped-def]
+    if cost < distance[at]:
+        distance[at] = cost
+        return True
+    return False
+
+
+@inner(types.boolean(CONTEXT_TYPE, CONTEXT_TYPE, _i8))
+def _relax(context, ways, e):  # type: ignore[no-untyped-def]
+    """The state of a row needs no more than one above where the row leads; whether that changed it."""
     states, rules, distance, rows = states_of(context), rules_of(context), distance_of(context), rows_of(ways)
+    here, there, action = _i8(states[rows[e, 0], BASE]), _i8(states[rows[e, 1], BASE]), rows[e, 2]
+    cost = _i8(rows[e, 3] if rows[e, 5] < 0 else distance[states[rules[rows[e, 5], START], BASE]])
     changed = False
-    for e in range(first, last):
-        here, there, action = states[rows[e, 0], BASE], states[rows[e, 1], BASE], rows[e, 2]
-        cost = rows[e, 3] if rows[e, 5] < 0 else distance[states[rules[rows[e, 5], START], BASE]]
-        if cost >= _FAR:
-            continue
+    if cost >= _FAR or action >= KEY:
+        return changed
+    if action == NOTHING:
         for column in range(ALONE, MEETS + 1):
-            after = _member_column(_i8(action), _i8(column))
-            rest = _i8(_FAR)
-            if after == ENDS:
-                rest = _i8(0)
-            elif after >= 0:
-                rest = _i8(distance[there + after])
-            elif action == CLOSE_KEY and (column == FREE or (column == OTHER and distance[there + MEETS] >= _FAR)):
-                rest = _i8(distance[there + HOME])
-            elif action == CLOSE_KEY and column == MEETS:
-                rest = _i8(distance[there + MEETS])
-            if cost + rest < distance[here + column]:
-                distance[here + column] = cost + rest
-                changed = True
+            changed |= _nearer(distance, here + column, cost + distance[there + column])
+    elif action == OPEN_KEY:
+        changed = _nearer(distance, here + WAY, cost)
+    elif action == WRITTEN:
+        changed = _nearer(distance, here + HOME, cost)
+    elif action == MEET:
+        changed = _nearer(distance, here + MEETS, cost)
+    elif action == CLOSE_KEY:
+        changed = _nearer(distance, here + FREE, cost + distance[there + HOME])
+        changed |= _nearer(distance, here + MEETS, cost + distance[there + MEETS])
+        if distance[there + MEETS] >= _FAR:
+            changed |= _nearer(distance, here + OTHER, cost + distance[there + HOME])
     return changed
+
+
+@inner(_i8(CONTEXT_TYPE, CONTEXT_TYPE, _i8, _i8, _i8, _i8))
+def _became_nearer(context, ways, first, last, start, end):  # type: ignore[no-untyped-def]
+    """Fills `items` with those of states [start, end) that need less than in bytes, or now do as a call in rows
+    [first, last) needs less; how many these are. Only from there on others may: in bytes no row made one nearer."""
+    states, distance, nearest, rows = states_of(context), distance_of(context), nearest_of(ways), rows_of(ways)
+    queue, waits, count = items_of(ways), seen_of(ways), 0
+    for e in range(first, last):
+        if rows[e, 5] >= 0:
+            _relax(context, ways, _i8(e))
+    for s in range(start, end):
+        for at in range(states[s, BASE] + ALONE, states[s, BASE] + MEETS + 1):
+            if distance[at] < nearest[at] and waits[s] == 0:
+                waits[s], queue[count, 0] = 1, s
+                count += 1
+    return _i8(count)
+
+
+@inner(types.void(CONTEXT_TYPE, CONTEXT_TYPE, _i8, _i8, _i8, _i8))
+def _spread(context, ways, first, last, start, end):  # type: ignore[no-untyped-def]
+    """No state of Members needs over one more than where a byte leads that is a token: to the fixed point, going back
+    from what became nearer. In `items` lie the states that wait, as a ring; `seen` is 1 for each, and all 0 before and
+    behind."""
+    rows, into, arrives = rows_of(ways), into_of(ways), arrives_of(ways)
+    queue, waits, head = items_of(ways), seen_of(ways), 0
+    count = _became_nearer(context, ways, first, last, start, end)
+    tail = count if count < queue.shape[0] else 0
+    while count > 0:
+        t = queue[head, 0]
+        head, count = head + 1 if head + 1 < queue.shape[0] else 0, count - 1
+        waits[t] = 0
+        for k in range(arrives[t], arrives[t + 1]):
+            s = rows[into[k], 0]
+            if _relax(context, ways, _i8(into[k])) and waits[s] == 0:
+                waits[s], queue[tail, 0] = 1, s
+                tail, count = tail + 1 if tail + 1 < queue.shape[0] else 0, count + 1
 
 
 @inner(_i8(CONTEXT_TYPE, CONTEXT_TYPE, _i44, _i8))
@@ -168,12 +212,10 @@ def shorten_members(context, ways, rule):  # type: ignore[no-untyped-def]
     states, rules, begins = states_of(context), rules_of(context), begins_of(ways)
     start, first, last = _i8(rules[rule, START]), _i8(begins[rule]), _i8(begins[rule + 1])
     end = _i8(rules[rule + 1, START]) if rule + 1 < rules.shape[0] else _i8(states.shape[0])
+    _find_member_ways(context, ways, first, last)
     for column in (ALONE, WAY, HOME, MEETS):
-        _find_member_ways(context, ways, first, last, _i8(column))
-        for _ in range(SWEEPS):
-            if not sweep(context, ways, start, end, _i8(column)):
-                break
-    while _relax(context, ways, first, last):
-        pass
+        settle(context, ways, start, end, _i8(column))
+    seen_of(ways)[start: end] = 0
+    _spread(context, ways, first, last, start, end)
     _shorten_keys(context, ways, first, last, items_of(ways), seen_of(ways))
     _ways_of_first(context, ways, rule, start, end)

@@ -22,7 +22,7 @@ from ..jit import entry, inner
 from .arcs import Arcs
 from .member_costs import price_tokens
 from .member_shortening import shorten_members
-from .token_ways import ENDS, FRAMES, SWEEPS, WAYS, after_of, begins_of, columns_of, nearest_of, rows_of, sweep, way_of
+from .token_ways import ENDS, FRAMES, WAYS, after_of, begins_of, columns_of, nearest_of, rows_of, settle, way_of
 
 _i8, _i4 = types.int64, types.int32[::1]
 _FAR = FAR
@@ -111,20 +111,16 @@ def _shorten(context, ways, solving, order):  # type: ignore[no-untyped-def]
             if kind == DISTINCT and k < 2:
                 column = rules[rule, LOW] + 1 + k
             _find_ways(context, ways, _i8(begins[rule]), _i8(begins[rule + 1]), _i8(rule), _i8(column))
-            for _ in range(SWEEPS):
-                if not sweep(context, ways, start, end, _i8(column)):
-                    break
+            settle(context, ways, start, end, _i8(column))
             if kind == DISTINCT:
                 _close(context, ways, _i8(begins[rule]), _i8(begins[rule + 1]), _i8(rule), _i8(column))
 
 
-def shorten(context: Context, arcs: Arcs, order: Any, heads: Any, solving: Context, *, entries: int,
-            unordered: bool) -> None:
+def shorten(context: Context, arcs: Arcs, order: Any, heads: Any, solving: Context, *, entries: int) -> None:
     """Makes solved distances count tokens, in place. context: holds the tables and the trie. order: rules, callees
-    first. heads: of trie.py. solving: of solving.py, what was solved. entries: how many distances
-    there are. unordered: whether a rule is of Members."""
+    first. heads: of trie.py. solving: of solving.py, what was solved. entries: how many distances there are."""
     nearest, way, after = (np.empty(entries, np.int32) for _ in range(3))
-    states = len(arcs.arrives) if unordered else 0
+    states = len(arcs.arrives)
     ways = Context(WAYS.end)
     ways.put(WAYS, (heads, arcs.rows, arcs.begins, arcs.columns, nearest, way, after, np.zeros((FRAMES, 2), np.int32),
                     np.zeros(4, np.int32), arcs.into, arcs.arrives, np.zeros(states, np.int32),

@@ -108,7 +108,7 @@ def _along(context, ways, state, column):  # type: ignore[no-untyped-def]
 
 
 @inner(types.boolean(CONTEXT_TYPE, CONTEXT_TYPE, _i8, _i8, _i8))
-def sweep(context, ways, start, end, column):  # type: ignore[no-untyped-def]
+def _sweep(context, ways, start, end, column):  # type: ignore[no-untyped-def]
     """Makes the distances of states [start, end) in one column count tokens, the last first; whether one changed."""
     states, rules, distance = states_of(context), rules_of(context), distance_of(context)
     rows, way, after = rows_of(ways), way_of(ways), after_of(ways)
@@ -128,3 +128,77 @@ def sweep(context, ways, start, end, column):  # type: ignore[no-untyped-def]
             distance[at] = best
             changed = True
     return changed
+
+
+@inner(types.void(CONTEXT_TYPE, CONTEXT_TYPE, _i8, _i8))
+def _settle_one(context, ways, state, column):  # type: ignore[no-untyped-def]
+    """As _sweep, of one state on whose way no call lies, and what it leads to in this column is settled. Fills `seen`:
+    one more than the sweep in which the state would be settled at the latest, 1 where its distance stays."""
+    states, distance, size, token = states_of(context), distance_of(context), size_of(context), token_of(context)
+    rows, way, after, seen = rows_of(ways), way_of(ways), after_of(ways), seen_of(ways)
+    home = states[state, BASE] + column
+    best, sweeps = _i8(distance[home]), _i8(0)
+    at, along, first, low, high, depth = home, column, _i8(0), _i8(0), _i8(0), _i8(0)
+    while depth < DEEPEST and way[at] >= 0:
+        e, along = way[at], _i8(after[at]) if along == column else _i8(ENDS - 1)
+        target, following = rows[e, 1], _i8(rows[e, 4])
+        first = following if depth == 0 else first
+        node = below(context, ways, depth, first, low, high, following)
+        if node < 0:
+            break
+        there = after[at]
+        if token[node] >= 0:
+            needed = _i8(1 + (0 if there == ENDS else distance[states[target, BASE] + there]))
+            before = seen[target] - 1 if along == column else 0
+            turn = before + (1 if target < state else 0) if before > 0 else 1
+            if needed < best or (needed == best and turn < sweeps):
+                best, sweeps = needed, turn
+        if there == ENDS:
+            break
+        at, low, high, depth = states[target, BASE] + there, node + 1, node + size[node], depth + 1
+    distance[home], seen[state] = best, sweeps + 1
+
+
+@inner(types.boolean(CONTEXT_TYPE, CONTEXT_TYPE, _i8, _i8, _i8))
+def _settled_once(context, ways, start, end, column):  # type: ignore[no-untyped-def]
+    """Settles states [start, end) in a column, each behind the one that its way leads to. False, and nothing is changed,
+    where some way is a call or the sweeps that there may be would not settle all."""
+    states, distance, nearest, rows = states_of(context), distance_of(context), nearest_of(ways), rows_of(ways)
+    way, after, waiting, seen = way_of(ways), after_of(ways), items_of(ways), seen_of(ways)
+    seen[start: end] = 0
+    done = True
+    for last in range(end - 1, start - 1, -1):
+        state, top = last, 0
+        while done and seen[state] == 0:
+            at = states[state, BASE] + column
+            e = way[at]
+            if e < 0:
+                seen[state] = 1
+                break
+            done = rows[e, 4] >= 0
+            waiting[top, 0] = state
+            top += 1
+            if after[at] != column:
+                break
+            state = rows[e, 1]
+        while done and top > 0:
+            top -= 1
+            _settle_one(context, ways, _i8(waiting[top, 0]), column)
+            done = seen[waiting[top, 0]] <= SWEEPS + 1
+        if not done:
+            break
+    for state in range(start, end if not done else start):
+        at = states[state, BASE] + column
+        if way[at] >= 0:
+            distance[at] = nearest[at]
+    return done
+
+
+@inner(types.void(CONTEXT_TYPE, CONTEXT_TYPE, _i8, _i8, _i8))
+def settle(context, ways, start, end, column):  # type: ignore[no-untyped-def]
+    """Makes the distances of states [start, end) in one column count tokens, as far as some sweeps do."""
+    if _settled_once(context, ways, start, end, column):
+        return
+    for _ in range(SWEEPS):
+        if not _sweep(context, ways, start, end, column):
+            break
