@@ -82,7 +82,7 @@ def _overlaid(rows: Sequence[Sequence[Edge]]) -> Iterable[tuple[int, int, tuple[
             events.append((low, index, target))
             events.append((high + 1, index, -1))
     # An end sorts before a start at the same place: -1 comes first.
-    events.sort(key=lambda event: (event[0], event[1], event[2]))
+    events.sort()
     current = [-1] * len(rows)
     position = 0
     dead = tuple(current)

@@ -73,22 +73,16 @@ def _arrivals(edges, offsets, kinds, single, into, arrives):  # type: ignore[no-
             arrives[s] += arrives[s - 1]
 
 
-@inner(types.void(_i88, _i8, _i8, _i8, _i8, _i8, _i4, _i44))
-def _spread(edges, first, last, offset, start, part, parts, room):  # type: ignore[no-untyped-def]
-    """Marks what plain edges reach from a state as a part. edges [first, last): of the rule, by source."""
+@inner(types.void(_i88, _i8, _i8, _i8, _i8, _i4, _i4, _i44))
+def _spread(edges, last, offset, start, part, begun, parts, room):  # type: ignore[no-untyped-def]
+    """Marks what plain edges reach from a state as a part. edges: the rule's end at `last`. begun: of _places."""
     parts[start] = part
     room[0, 0] = start
     count = 1
     while count > 0:
         count -= 1
         state = room[count, 0] - offset
-        low, high = first, last
-        while low < high:
-            middle = (low + high) // 2
-            if edges[middle, SOURCE] < state:
-                low = middle + 1
-            else:
-                high = middle
+        low = begun[offset + state] if begun[offset + state] >= 0 else last
         while low < last and edges[low, SOURCE] == state:
             target = offset + edges[low, TARGET]
             if edges[low, ACTION] == NOTHING and parts[target] != part:
@@ -98,10 +92,13 @@ def _spread(edges, first, last, offset, start, part, parts, room):  # type: igno
             low += 1
 
 
-@inner(types.void(_i88, _i88, _i8s, _i8s, _i4, _i44, _i44))
-def _places(edges, calls, offsets, kinds, parts, of_rule, room):  # type: ignore[no-untyped-def]
-    """Fills `parts` and `of_rule`."""
+@inner(types.void(_i88, _i88, _i8s, _i8s, _i4, _i44, _i44, _i4))
+def _places(edges, calls, offsets, kinds, parts, of_rule, room, begun):  # type: ignore[no-untyped-def]
+    """Fills `parts` and `of_rule`; and `begun`, by state, with its first edge, -1 for none."""
     of_rule[:] = -1
+    begun[:] = -1
+    for e in range(edges.shape[0] - 1, -1, -1):
+        begun[offsets[edges[e, OWNER]] + edges[e, SOURCE]] = e
     first = 0
     while first < edges.shape[0]:
         owner, last = edges[first, OWNER], first + 1
@@ -114,7 +111,7 @@ def _places(edges, calls, offsets, kinds, parts, of_rule, room):  # type: ignore
                 opens, ends = action == OPEN_KEY, action == CLOSE_KEY or action >= KEY
                 part = INSIDE if turn == 0 else BEHIND
                 if (opens if turn == 0 else ends) and parts[target] != part:
-                    _spread(edges, _i8(first), _i8(last), offset, target, _i8(part), parts, room)
+                    _spread(edges, _i8(last), offset, target, _i8(part), begun, parts, room)
                 if opens and of_rule[owner, KEYS_BEGIN] < 0:
                     of_rule[owner, KEYS_BEGIN] = target
                 if action == CLOSE_KEY:
@@ -166,5 +163,6 @@ def _reach(edges, offsets, single, into, arrives, begins, reach, room, seen):  #
 def _measure(edges, calls, offsets, kinds, single, parts, of_rule, into, arrives, begins, room, seen):  # type: ignore[no-untyped-def]
     """All but `reach`; returns how much that is."""
     _arrivals(edges, offsets, kinds, single, into, arrives)
-    _places(edges, calls, offsets, kinds, parts, of_rule, room)
+    _places(edges, calls, offsets, kinds, parts, of_rule, room, seen)
+    seen[:] = 0
     return _reach(edges, offsets, single, into, arrives, begins, room[:0], room, seen)

@@ -88,9 +88,11 @@ def _relax(context, solving, e, other):  # type: ignore[no-untyped-def]
     if cost >= _FAR or action >= KEY:
         return False
     here, there = _i8(states[rows[e, 0], BASE]), _i8(states[rows[e, 1], BASE])
-    if action == NOTHING:
+    if action == NOTHING and other:
+        changed = _nearer(distance, here + OTHER, cost + distance[there + OTHER])
+    elif action == NOTHING:
         for c in range(ALONE, MEETS + 1):
-            if (c == OTHER) == other:
+            if c != OTHER:
                 changed |= _nearer(distance, here + c, cost + distance[there + c])
     elif other:
         if action == CLOSE_KEY and distance[there + MEETS] >= _FAR:
@@ -109,25 +111,28 @@ def _relax(context, solving, e, other):  # type: ignore[no-untyped-def]
 
 @inner(types.void(CONTEXT_TYPE, CONTEXT_TYPE, _i8, _bool))
 def _spread(context, solving, rule, other):  # type: ignore[no-untyped-def]
-    """All rows of a rule to their fixed point, going back from what became nearer."""
+    """All rows of a rule to their fixed point, going back from what became nearer: at first from where columns end."""
     rows, begins, into, arrives = rows_of(solving), begins_of(solving), into_of(solving), arrives_of(solving)
-    queue, waits, head, tail = queue_of(solving), waits_of(solving), 0, 0
+    states, queue, waits, head, tail, count = states_of(context), queue_of(solving), waits_of(solving), 0, 0, 0
+    for s in range(rules_of(context)[rule, START], 0 if other else _end_of(context, rule)):
+        if states[s, FINAL] == 1:
+            waits[s], queue[count] = 1, s
+            count += 1
     for e in range(begins[rule], begins[rule + 1]):
         s = rows[e, 0]
-        if _relax(context, solving, _i8(e), other) and waits[s] == 0:
-            waits[s] = 1
-            queue[tail % queue.size] = s
-            tail += 1
-    while head < tail:
-        t = queue[head % queue.size]
-        head += 1
+        if rows[e, 2] != NOTHING and _relax(context, solving, _i8(e), other) and waits[s] == 0:
+            waits[s], queue[count] = 1, s
+            count += 1
+    tail = count if count < queue.size else 0
+    while count > 0:
+        t = queue[head]
+        head, count = head + 1 if head + 1 < queue.size else 0, count - 1
         waits[t] = 0
         for k in range(arrives[t], arrives[t + 1]):
             s = rows[into[k], 0]
             if _relax(context, solving, _i8(into[k]), other) and waits[s] == 0:
-                waits[s] = 1
-                queue[tail % queue.size] = s
-                tail += 1
+                waits[s], queue[tail] = 1, s
+                tail, count = tail + 1 if tail + 1 < queue.size else 0, count + 1
 
 
 @inner(_bool(CONTEXT_TYPE, _i8, _i8, _i8))

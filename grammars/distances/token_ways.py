@@ -149,8 +149,8 @@ def _settle_one(context, ways, state, column):  # type: ignore[no-untyped-def]
         there = after[at]
         if token[node] >= 0:
             needed = _i8(1 + (0 if there == ENDS else distance[states[target, BASE] + there]))
-            before = seen[target] - 1 if along == column else 0
-            turn = before + (1 if target < state else 0) if before > 0 else 1
+            before = _i8(seen[target] - 1 if along == column else 0)
+            turn = _i8(before + (1 if target < state else 0) if before > 0 else 1)
             if needed < best or (needed == best and turn < sweeps):
                 best, sweeps = needed, turn
         if there == ENDS:
@@ -161,7 +161,7 @@ def _settle_one(context, ways, state, column):  # type: ignore[no-untyped-def]
 
 @inner(types.boolean(CONTEXT_TYPE, CONTEXT_TYPE, _i8, _i8, _i8))
 def _settled_once(context, ways, start, end, column):  # type: ignore[no-untyped-def]
-    """Settles states [start, end) in a column, each behind the one that its way leads to. False, and nothing is changed,
+    """Settles states [start, end) in a column, each behind the one that its way leads to. False, and nothing changes,
     where some way is a call or the sweeps that there may be would not settle all."""
     states, distance, nearest, rows = states_of(context), distance_of(context), nearest_of(ways), rows_of(ways)
     way, after, waiting, seen = way_of(ways), after_of(ways), items_of(ways), seen_of(ways)

@@ -197,7 +197,7 @@ class Alternatives:
         options: list[_Option] = []
         for option in union.options:
             kinds = branch.kinds & option.kinds
-            if not kinds or any(self._expander.apart(base, place, "") for place in option.surely for base in new):
+            if not kinds or (new and self._excluded(option, new)):
                 continue
             left = option.left
             if branch.kinds == _OBJECTS:
@@ -208,6 +208,15 @@ class Alternatives:
                 return None
             options.append(option if left == option.left else replace(option, left=left))
         return replace(union, options=tuple(options), looked=len(branch.bases))
+
+    def _excluded(self, option: _Option, new: list[str]) -> bool:
+        """One of the schemas that were taken in last excludes it."""
+        apart = self._expander.apart
+        for place in option.surely:
+            for base in new:
+                if apart(base, place, ""):
+                    return True
+        return False
 
     def _known(self, option: _Option, readings: set[int]) -> bool:
         """It reads like a schema that was taken in."""

@@ -20,10 +20,11 @@ class Implied:
     def __call__(self, one: str, other: str) -> bool:
         """Every object that fits the schema at `one`, and has what `other` requires, fits that at `other`; the branches
         of both left out."""
-        if (one, other) not in self._known:
+        found = self._known.get((one, other))
+        if found is None:
             self._known[one, other] = False
-            self._known[one, other] = self._object(self._meaning.shape((one,)), self._meaning.shape((other,)))
-        return self._known[one, other]
+            found = self._known[one, other] = self._object(self._meaning.shape((one,)), self._meaning.shape((other,)))
+        return found
 
     def _object(self, a: Shape, b: Shape) -> bool:
         if b.values is not None or "object" not in b.kinds:

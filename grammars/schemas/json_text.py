@@ -241,12 +241,14 @@ _OPENED = _Opened()
 
 def identity(value: JsonValue) -> Hashable:
     """Equal exactly for values that JSON Schema calls equal: 1 is 1.0 and not true; the order of keys is free."""
-    if isinstance(value, bool) or value is None:
-        return ("word", value)
-    if isinstance(value, int | Decimal):
-        return ("number", Decimal(value).normalize() if isinstance(value, Decimal) else value)
     if isinstance(value, str):
         return value
+    if isinstance(value, bool) or value is None:
+        return ("word", value)
+    if isinstance(value, Decimal):
+        return ("number", value.normalize())
+    if isinstance(value, int):
+        return ("number", value)
     if isinstance(value, list):
         return ("list", tuple(identity(item) for item in value))
     return ("object", frozenset((key, identity(item)) for key, item in value.items()))

@@ -78,14 +78,15 @@ class Meaning:
         return kind if ASSERTIONS & schema.keys() == _TYPE else ""
 
     def shape(self, bases: Places) -> Shape:
-        if bases not in self._shapes:
+        shape = self._shapes.get(bases)
+        if shape is None:
             shape = shape_of(self.document, bases, pointer_of(bases[0]) if bases else "#")
             for located in shape.formats:
                 longest = None if self._annotated else LONGEST.get(located.text)
                 if longest is not None:
                     shape.most_length = longest if shape.most_length is None else min(longest, shape.most_length)
             self._shapes[bases] = shape
-        return self._shapes[bases]
+        return shape
 
     # Strings
 
@@ -113,6 +114,8 @@ class Meaning:
 
     def text_shapes(self, shape: Shape) -> list[Dfa]:
         """Automata that a string must all pass, beside its length."""
+        if not (shape.patterns or shape.excluded_patterns or shape.formats or shape.excluded_formats):
+            return []
         found = [self.pattern(p) for p in shape.patterns]
         found += [self._excluded_pattern(p) for p in shape.excluded_patterns]
         for located in shape.formats:
@@ -210,16 +213,18 @@ class Meaning:
         kind = kind_of(value)
         if kind not in shape.kinds:
             return False
-        if shape.values is not None and identity(value) not in {identity(v) for v in shape.values}:
+        if shape.values is not None and identity(value) not in shape.identities:
             return False
         return self.fits(shape, value)
 
     def fits(self, shape: Shape, value: JsonValue) -> bool:
         """Like shape_admits, for a value whose kind and membership are settled."""
         if isinstance(value, str):
-            codes = [ord(c) for c in value]
-            return _within(len(codes), shape.least_length, shape.most_length) and all(
-                one.accepts(codes) for one in self.text_shapes(shape))
+            if not _within(len(value), shape.least_length, shape.most_length):
+                return False
+            asked = self.text_shapes(shape)
+            codes = [ord(c) for c in value] if asked else []
+            return all(one.accepts(codes) for one in asked)
         if isinstance(value, list):
             different = len({identity(item) for item in value}) == len(value)
             if shape.repeated if different else shape.unique:
@@ -263,11 +268,12 @@ class Meaning:
     def _apart(self, one: str, other: str, around: str) -> bool:
         """Provably no value fits both schemas, and that at `around` ("": any), their branches left out. While that is
         being found out: in doubt."""
-        key, more = (one, other, around), (around,) if around else ()
-        if key not in self._pairs:
-            self._pairs[key] = False
-            self._pairs[key] = self._disjoint(self.shape((one, *more)), self.shape((other, *more)), 1)
-        return self._pairs[key]
+        key = one, other, around
+        found = self._pairs.get(key)
+        if found is None:
+            self._pairs[key], more = False, (around,) if around else ()
+            found = self._pairs[key] = self._disjoint(self.shape((one, *more)), self.shape((other, *more)), 1)
+        return found
 
     def disjoint(self, mine: Places, theirs: Places) -> bool:
         """Provably no value fits both conjunctions. False when in doubt."""

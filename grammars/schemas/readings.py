@@ -23,12 +23,13 @@ class Readings:
 
     def number(self, place: str) -> int:
         """Equal for places that mean the same."""
-        if place not in self._known:
+        found = self._known.get(place)
+        if found is None:
             schema = self._document.schema(place)
             alone = self._document.split or depth_of(schema) > _DEEPEST
             reading: Hashable = ("place", place) if alone else self._read(schema)
-            self._known[place] = self._numbers.setdefault(reading, len(self._numbers))
-        return self._known[place]
+            found = self._known[place] = self._numbers.setdefault(reading, len(self._numbers))
+        return found
 
     def _read(self, schema: object) -> Hashable:
         if isinstance(schema, Link):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Hashable, Set
 from decimal import Decimal
 from typing import Any
 
@@ -74,11 +75,12 @@ class SomeProperty(msgspec.Struct, frozen=True):
 
 class Shape(msgspec.Struct):
     """pointer: where to point when nothing fits. kinds: the types that are left (number includes integer).
-    values: the only values that are left, None for no such limit."""
+    values: the only values that are left, None for no such limit; identities: of these."""
 
     pointer: str
     kinds: set[str] = msgspec.field(default_factory=lambda: set(KINDS))
     values: list[JsonValue] | None = None
+    identities: Set[Hashable] = frozenset()
     number: NumberSpec = _ANY_NUMBER
     least_length: int = 0
     most_length: int | None = None
@@ -139,9 +141,10 @@ def _add_values(shape: Shape, schema: dict[str, JsonValue]) -> None:
 def _keep_values(shape: Shape, members: list[JsonValue]) -> None:
     keys = {identity(member): member for member in reversed(members)}
     if shape.values is None:
-        shape.values = list(reversed(keys.values()))
+        shape.values, shape.identities = list(reversed(keys.values())), keys.keys()
     else:
         shape.values = [value for value in shape.values if identity(value) in keys]
+        shape.identities = shape.identities & keys.keys()
 
 
 def _add_numbers(shape: Shape, schema: dict[str, JsonValue]) -> None:
