@@ -48,6 +48,7 @@ MARK, SPENT_IN = 3, 4
 SPELLED = 1 << 10  # added to the bytes of the answer where they are a key, which is compared with none
 # columns of `sets`, after the parent set and the key: what closing.py remembers, and what members.py knows of the set
 STARTS, SPENT, FOUND, AMOUNT, MET, DECLARED, KIND_OF, NEXT_COST = 2, 3, 4, 5, 6, 7, 8, 9
+BEGUN_AT = 3  # of Order, with STARTS: the state whose keys that is of, -1 for all
 
 _table = types.int32[:, ::1]
 _slots = types.int32[::1]

@@ -40,12 +40,14 @@ from .tables import (
     FREE,
     FREE_LOOP,
     KIND,
+    LISTED,
     LOOP,
     LOOSE,
     LOW,
     MOST,
     NARROW,
     PART,
+    REACH,
     RULE,
     SIZE,
     START,
@@ -179,6 +181,39 @@ def _mark_narrow(context, rule, seen, inside, count):  # type: ignore[no-untyped
             states[s, PART], states[s, LOOSE] = NARROW, 0
 
 
+@inner(_i8(_i8, _i8))
+def _either(one, other):  # type: ignore[no-untyped-def]
+    """What REACH says where one or the other may come next."""
+    return other if one == 0 else one if other == 0 or other == one else _i8(-1)
+
+
+@inner(types.void(CONTEXT_TYPE, _i8))
+def _tell_next_keys(context, rule):  # type: ignore[no-untyped-def]
+    """REACH of the states of a rule of Order: the state in which the next free key begins, plus 1; 0: none does, -1:
+    one of several."""
+    go, states, rules, edges, calls = (go_of(context), states_of(context), rules_of(context), edges_of(context),
+                                       calls_of(context))
+    begin, changed = rules[rule, START], True
+    end = rules[rule + 1, START] if rule + 1 < rules.shape[0] else states.shape[0]
+    for s in range(begin, end):
+        states[s, REACH] = 0
+    while changed:
+        changed = False
+        for s in range(end - 1, begin - 1, -1):
+            found = _i8(states[s, REACH])
+            for c in range(go.shape[1]):
+                target, action = _i8(go[s, c]), _i8(NOTHING)
+                if target <= -2:
+                    target, action = _i8(edges[-2 - target, 1]), _i8(edges[-2 - target, 2])
+                if target >= 0:
+                    opens = action in (OPEN_KEY, NEXT_KEY)
+                    found = _either(found, target + 1 if opens else _i8(states[target, REACH]))
+            for k in range(states[s, CALLS], states[s, CALLS_END]):
+                found = _either(found, _i8(states[calls[k, BACK], REACH]))
+            changed = changed or found != states[s, REACH]
+            states[s, REACH] = found
+
+
 @inner(types.void(CONTEXT_TYPE, _i4, _i8))
 def _count_keys(context, inside, count):  # type: ignore[no-untyped-def]
     """Into AMPLE of the states inside[:count], all of one rule's keys, how many free keys begin so: at least so many,
@@ -224,6 +259,8 @@ def _mark_tight(context, seen, queue):  # type: ignore[no-untyped-def]
         kind = states[rules[rule, START], KIND]
         if kind < DISTINCT:
             continue
+        if kind == DISTINCT and rules[rule, LISTED] == 0:
+            _tell_next_keys(context, _i8(rule))
         tail = 0
         for e in range(rules[rule, EDGES], rules[rule, EDGES_END]):
             if edges[e, 2] in (OPEN_KEY, NEXT_KEY) and seen[edges[e, 1]] == 0:

@@ -43,7 +43,8 @@ __all__ = ["COUNTER", "DISTINCT", "MEMBERS", "ORDER", "PLAIN", "UNLIKE"]  # valu
 # columns of `states`; LOOSE: whether from here a frame can finish whatever its register; 2: while `maxProperties` has
 # room (members.has_slack)
 KIND, BASE, CALLS, CALLS_END, FINAL, RULE, LOOSE, LOOP = 0, 1, 2, 3, 4, 5, 6, 7
-PART, REACH, REACH_END = 8, 9, 10  # of Members: where it lies (member_keys.py), its rows of `reach`
+# of Members: where it lies (member_keys.py), its rows of `reach`; of Order REACH tells the next key (finishing.py)
+PART, REACH, REACH_END = 8, 9, 10
 # 0, or more values follow than are ever written: 1 always, else while the counter has AMPLE - 1 counts left (ample.py)
 AMPLE = 11
 # a PART of Order.distinct: inside a key that has finitely many ends, or where one of finitely many keys must come

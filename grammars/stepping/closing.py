@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from numba import types
 
+from ..binding.arena import BEGUN_AT, STARTS
 from ..binding.context import (
     CONTEXT_TYPE,
     classes_of,
@@ -32,6 +33,7 @@ from ..binding.tables import (
     LOW,
     MEMBERS,
     PLAIN,
+    REACH,
     RULE,
     column,
 )
@@ -45,22 +47,22 @@ _FAR = FAR
 
 
 @inner(_i8(CONTEXT_TYPE, _i8, _i8, _i8))
-def _open_new_key(context, rule, keys, low):  # type: ignore[no-untyped-def]
-    """Bytes from the begin of the next free key to the frame's end; remembered with the set."""
-    rules = rules_of(context)
-    edges, sets = edges_of(context), sets_of(context)
-    if sets[keys, 2] >= 0:
-        return _i8(sets[keys, 2])
+def _open_new_key(context, state, keys, low):  # type: ignore[no-untyped-def]
+    """Bytes from the begin of the next free key behind a state to the frame's end: of the one that may come, or the
+    worst of all of the rule; remembered with the set."""
+    rules, rule, begin = rules_of(context), states_of(context)[state, RULE], states_of(context)[state, REACH] - 1
+    edges, known = edges_of(context), sets_of(context)[keys]
+    if known[STARTS] >= 0 and known[BEGUN_AT] == begin:
+        return _i8(known[STARTS])
     worst, last = _i8(-1), _i8(-1)
     for e in range(rules[rule, EDGES], rules[rule, EDGES_END]):
-        if edges[e, 2] == OPEN_KEY and edges[e, 1] != last:
+        if edges[e, 2] == OPEN_KEY and edges[e, 1] != last and (begin < 0 or edges[e, 1] == begin):
             last = _i8(edges[e, 1])
             cost = new_key(context, _i8(edges[e, 1]), _i8(1), keys, low)
             if cost < _FAR:
                 worst = max(worst, cost)
-    cost = worst if worst >= 0 else _i8(_FAR)
-    sets[keys, 2] = cost
-    return cost
+    known[STARTS], known[BEGUN_AT] = worst if worst >= 0 else _i8(_FAR), begin
+    return _i8(known[STARTS])
 
 
 @inner(types.boolean(CONTEXT_TYPE, _i8, _i8))
@@ -116,8 +118,10 @@ def remaining(context, state, register, key, exact):  # type: ignore[no-untyped-
     way = _i8(distance[base + low + 2])
     if way >= _FAR:
         return alone
+    if alone <= way:
+        return alone
     if rules[rule, LISTED] == 0 and alone >= _FAR and _fewer(context, register - low, _i8(rules[rule, LEAST])):
         return _i8(distance[base + low])
     if rules[rule, LISTED] == 0:
-        return min(alone, way + _open_new_key(context, rule, register - low, low))
+        return min(alone, way + _open_new_key(context, state, register - low, low))
     return alone if alone < _FAR else _next_item(context, state, register - low, low)

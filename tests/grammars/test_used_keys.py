@@ -8,12 +8,15 @@ from itertools import permutations
 from random import Random
 
 import pytest
+from jsonschema import Draft202012Validator
 
 from espalier.grammars.compile import compile_constraint
-from espalier.grammars.constraint import JsonSchema, Spelling
+from espalier.grammars.constraint import JsonSchema, Order, Spelling
 from espalier.grammars.vocabulary import Vocabulary
 
 from .engine import allowed, bind
+from .kinds import VOCABULARY
+from .samplers import WAYS, answer
 
 NAMES = ["", "a", "ab", 'b"', "é"]
 PAIRS = ["a", "b", "aa", "ab", "ba", "bb"]
@@ -73,3 +76,28 @@ def test_only_what_was_not_written_may_come(case: int, spelling: Spelling, escap
         else:
             matcher.accept(text[at])
             reached[k] += 1
+
+
+def _owes(*names: str) -> dict[str, object]:
+    """An object must have one of these properties."""
+    return {"not": {"propertyNames": {"not": {"enum": [*names]}}}}
+
+
+OWING = [
+    {"type": "object", "allOf": [_owes("1", "3"), _owes("2", "3")], "minProperties": 3},
+    {"type": "object", "allOf": [_owes("1", "3"), _owes("2", "3")]},
+    {"type": "object", "allOf": [_owes("a"), _owes("b"), _owes("a", "c")], "minProperties": 2},
+    {"type": "object", **_owes("aa", "bbbbbbbbbb"), "additionalProperties": {"const": 1}, "minProperties": 4},
+    {"type": "object", "not": {"additionalProperties": {"type": "integer"}}, "minProperties": 3},
+]
+
+
+@pytest.mark.parametrize("schema", OWING, ids=range(len(OWING)))
+@pytest.mark.parametrize("order", ["schema", "any"])
+@pytest.mark.parametrize("way", WAYS)
+def test_an_object_that_owes_a_key_closes(schema: dict[str, object], order: Order, way: str) -> None:
+    grammar = bind(compile_constraint(JsonSchema(json.dumps(schema), order=order)), VOCABULARY)
+    validator = Draft202012Validator(schema)
+    for seed, spare in enumerate((0, 1, 3, 10, 40, 120)):
+        text = answer(grammar, grammar.min_tokens + spare, way, Random(seed))
+        assert validator.is_valid(json.loads(text)), text
