@@ -9,7 +9,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from numba import types
 
+from ..binding.context import CONTEXT_TYPE, row_of, struck_of
+from ..jit import entry, inner
 from ..stepping.rivals import ANY_TOKEN, NARROW, SOME, tell_rivals
 from ..stepping.walk import BEGUN, ENDED
 from .space import Space
@@ -18,6 +21,9 @@ if TYPE_CHECKING:
     from .configuration import Configuration
 
 _MANY = ENDED - 1
+NEAR, EXACT, KEYS = 1, 2, 4  # flags of `choose`: as of `doubtful`, and whether keys were written
+
+_i8, _i4, _i44, _u4 = types.int64, types.int32[::1], types.int32[:, ::1], types.uint32[::1]
 
 
 def doubtful(space: Space, configuration: Configuration, words: Any, marked: Any, *, near: bool,
@@ -27,22 +33,8 @@ def doubtful(space: Space, configuration: Configuration, words: Any, marked: Any
     told = _told(space, configuration) if configuration.unlike else 0
     if not told and not len(marked):
         return marked[:, 0]
-    marks = marked[:, 1]
-    ended, keys = marks // ENDED & _MANY, marks & _MANY
-    if near:
-        chosen = (ended > 0) | ((keys > 0) & (not exact))
-    else:
-        chosen = (keys > (0 if configuration.used else 1)) | (ended > 1) | ((ended == 1) & (marks >= BEGUN))
-    if not told:
-        return marked[chosen, 0]
-    some = np.full_like(words, 0xFFFFFFFF) if told & ANY_TOKEN else space.room.row
-    if not near:
-        chosen |= (marks % BEGUN >= ENDED) & _held(some, marked[:, 0])
-        if told & (SOME | NARROW) != SOME | NARROW:
-            return marked[chosen, 0]
-    # Inside a string nothing is marked that stays in it.
-    rivals = some & words
-    return np.concatenate((marked[chosen & ~_held(rivals, marked[:, 0]), 0], tokens_of(rivals)))
+    flags = NEAR * near + EXACT * exact + KEYS * configuration.used
+    return space.room.struck[: choose(space.address, words, marked, told, flags)].copy()
 
 
 def _told(space: Space, configuration: Configuration) -> int:
@@ -51,9 +43,46 @@ def _told(space: Space, configuration: Configuration) -> int:
     return told
 
 
-def _held(words: Any, tokens: Any) -> Any:
-    """[tokens] whether the bits of these tokens are set."""
-    return words[tokens >> 5] >> (tokens & 31).astype(np.uint32) & 1 == 1
+@inner(types.boolean(_i8, _i8))
+def _chosen(moves, flags):  # type: ignore[no-untyped-def]
+    """Whether a token with these moves is in doubt, whatever items were written."""
+    ended, keys = moves // ENDED & _MANY, moves & _MANY
+    if flags & NEAR:
+        return ended > 0 or (keys > 0 and flags & EXACT == 0)
+    return keys > (0 if flags & KEYS else 1) or ended > 1 or (ended == 1 and moves >= BEGUN)
+
+
+@inner(types.boolean(_u4, _i8))
+def _held(words, token):  # type: ignore[no-untyped-def]
+    return (words[token >> 5] >> np.uint32(token & 31)) & np.uint32(1) == 1
+
+
+@entry(_i8(CONTEXT_TYPE, _u4, _i44, _i8, _i8))
+def choose(context, words, marked, told, flags):  # type: ignore[no-untyped-def]
+    """Writes the ids that `doubtful` returns to the room's struck; returns how many. told: what tell_rivals told, its
+    bits in the room's row. flags: as named above."""
+    some, found, count = row_of(context), struck_of(context), _i8(0)
+    if told & ANY_TOKEN:
+        some[:] = np.uint32(0xFFFFFFFF)
+    # Inside a string nothing is marked that stays in it.
+    stays = told != 0 and (flags & NEAR != 0 or told & (SOME | NARROW) == SOME | NARROW)
+    for m in range(marked.shape[0]):
+        token, moves = _i8(marked[m, 0]), _i8(marked[m, 1])
+        rival = told != 0 and _held(some, token)
+        chosen = _chosen(moves, flags) or (rival and flags & NEAR == 0 and moves % BEGUN >= ENDED)
+        if chosen and not (stays and rival and _held(words, token)):
+            found[count] = token
+            count += 1
+    for w in range(words.size if stays else 0):
+        left = some[w] & words[w]
+        token = _i8(32 * w)
+        while left != 0:
+            if left & np.uint32(1) == 1:
+                found[count] = token
+                count += 1
+            left >>= np.uint32(1)
+            token += 1
+    return count
 
 
 def tokens_of(words: Any) -> Any:

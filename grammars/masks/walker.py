@@ -16,7 +16,7 @@ from ..stepping.walk import LOOKED, NODE, OPEN, STATE
 from ..vocabulary import Vocabulary
 from .composing import read_body, read_threads
 from .entering import enter_calls
-from .looking import mark_once, represent
+from .light import mark_once, represent
 from .masking import NO_LIMIT
 from .slicing import SlicedWalk
 from .space import Space

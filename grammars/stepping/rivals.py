@@ -180,15 +180,22 @@ def _must_differ(context, node):  # type: ignore[no-untyped-def]
     return states_of(context)[back, KIND] == UNLIKE and nodes[node, REGISTER] > 0 and not among_alike(context, back)
 
 
+@inner(types.boolean(CONTEXT_TYPE, _i8))
+def _is_next(context, at):  # type: ignore[no-untyped-def]
+    """Whether threads[at] is in a list of unlike items that has some, between them."""
+    thread = threads_of(context)[at]
+    state = _i8(thread[STATE])
+    return states_of(context)[state, KIND] == UNLIKE and thread[REG] > 0 and not among_alike(context, state)
+
+
 @shared(_i8(CONTEXT_TYPE, _i8))
 def has_rivals(context, at):  # type: ignore[no-untyped-def]
     """Whether an item in which threads[at] is may still equal one that was written, or must, or the next one of its
     list may (1), or not (0)."""
-    nodes, threads, sets = nodes_of(context), threads_of(context), sets_of(context)
-    state = _i8(threads[at, STATE])
-    if states_of(context)[state, KIND] == UNLIKE and threads[at, REG] > 0 and not among_alike(context, state):
+    nodes, sets = nodes_of(context), sets_of(context)
+    if _is_next(context, at):
         return _i8(1)
-    node = _i8(threads[at, NODE])
+    node = _i8(threads_of(context)[at, NODE])
     while node > 0 and nodes[node, USED] & 2:
         if _must_differ(context, node):
             start = _unwind(context, _i8(nodes[node, NEST]))
@@ -232,21 +239,41 @@ def _tell_along(context, at, length):  # type: ignore[no-untyped-def]
             node, end, at = found, found - 1 + size[found - 1], at + 1
 
 
-@inner(types.void(CONTEXT_TYPE, _i8, _i8))
-def _tell_rivals(context, count, written):  # type: ignore[no-untyped-def]
-    """Tells the tokens that go on as one of the rivals in a set does; there are `count` pieces, of which the last is
-    open."""
-    places, sets = places_of(context), sets_of(context)
+@inner(types.boolean(CONTEXT_TYPE, _i8, _i8, types.boolean))
+def _tell_rivals(context, count, written, along):  # type: ignore[no-untyped-def]
+    """Whether a set has rivals. along: tells the tokens that go on as one of them does; there are `count` pieces, of
+    which the last is open."""
+    places, sets, found = places_of(context), sets_of(context), False
     low = _i8(places[count - 2] if count > 1 else 0)
     high = _i8(places[count - 1])
     while written > 0:
         length = _unpack(context, _i8(sets[written, 1]))
-        at = low if _rival(context, count, length) else _i8(-1)
-        at = _place(context, low, high, _i8(0), length) if at >= 0 else at
-        while at >= 0:
-            _tell_along(context, at, length)
-            at = _place(context, low, high, at - (high - low) + 1, length)
+        if _rival(context, count, length):
+            found = True
+            at = _place(context, low, high, _i8(0), length) if along else _i8(-1)
+            while at >= 0:
+                _tell_along(context, at, length)
+                at = _place(context, low, high, at - (high - low) + 1, length)
         written = _i8(sets[written, 0])
+    return found
+
+
+@inner(_i8(CONTEXT_TYPE, _i8))
+def _tell_string(context, at):  # type: ignore[no-untyped-def]
+    """What tell_rivals does for threads[at], inside a string: 0 without rivals, SOME, or SOME | ANY_TOKEN."""
+    nodes, node, told = nodes_of(context), _i8(threads_of(context)[at, NODE]), _i8(0)
+    found = _is_next(context, at)
+    while node > 0 and nodes[node, USED] & 2:
+        if _must_differ(context, node):
+            start = _unwind(context, _i8(nodes[node, NEST]))
+            pieces = _pieces(context, start) if start >= 0 else _i8(-1)
+            if pieces < 1:
+                return _i8(SOME | ANY_TOKEN)
+            if _in_escape(context, start):
+                told = _i8(ANY_TOKEN)
+            found = _tell_rivals(context, pieces, _i8(nodes[node, REGISTER]), told == 0) or found
+        node = _i8(nodes[node, PARENT])
+    return told | SOME if found else _i8(0)
 
 
 @entry(_i8(CONTEXT_TYPE, _i8))
@@ -256,21 +283,16 @@ def tell_rivals(context, count):  # type: ignore[no-untyped-def]
     SOME: the bits of the room's row are those after which there may be rivals still, in the item or one inside it;
     ANY_TOKEN: after any token there may be. NARROW, with them: behind the frame of a thread few values may be left.
     """
-    nodes, threads, row = nodes_of(context), threads_of(context), row_of(context)
-    told, quoted = _i8(0), pairs_of(context)[counts_of(context)[TEXT], OPENED] & 3 == QUOTED
+    nodes, threads, row, told = nodes_of(context), threads_of(context), row_of(context), _i8(0)
+    quoted = pairs_of(context)[counts_of(context)[TEXT], OPENED] & 3 == QUOTED
     row[:] = 0
     for k in range(count):
-        if has_rivals(context, _i8(k)) == 0:
+        more = _tell_string(context, _i8(k)) if quoted else ANY_TOKEN * has_rivals(context, _i8(k))
+        if more == 0:
             continue
-        node, told = _i8(threads[k, NODE]), told | (SOME if quoted else ANY_TOKEN)
-        if nodes[node, STATUS] & FEW != 0:
+        told |= more
+        if nodes[threads[k, NODE], STATUS] & FEW != 0:
             told |= NARROW
-        while quoted and node > 0 and nodes[node, USED] & 2:
-            if _must_differ(context, node):
-                start = _unwind(context, _i8(nodes[node, NEST]))
-                pieces = _pieces(context, start) if start >= 0 else _i8(-1)
-                if pieces < 1 or _in_escape(context, start):
-                    return told | ANY_TOKEN
-                _tell_rivals(context, pieces, _i8(nodes[node, REGISTER]))
-            node = _i8(nodes[node, PARENT])
+        if quoted and more & ANY_TOKEN:
+            return told
     return told
