@@ -10,7 +10,9 @@ Fast, bfloat16, few rows: reading the weight is all the work, so the form in few
 other CPUs the library's own, 4 bits only).
 Exact: rows go in tiles of TILE, the last one padded with zeros, so that every product has the same shape and the bits
 of a row cannot depend on how many rows there are. (Padding to a smallest size alone is not enough: the library changes
-its kernel, and with it the order of its sums, again at larger sizes.)
+its kernel, and with it the order of its sums, again at larger sizes.) That holds for a weight in the library's order;
+over one that is kept as it was the sums of a row may also depend on its place in the tile (seen with k = 5 on a CPU
+with AVX-512), so there each row is a product of its own.
 """
 
 from __future__ import annotations
@@ -104,10 +106,20 @@ def fast(x: Tensor, matrix: Matrix) -> Tensor:
 
 
 def exact(x: Tensor, matrix: Matrix) -> Tensor:
+    if not matrix.dense.is_mkldnn:
+        return _row_by_row(x, matrix)
     tokens = x.shape[0]
     tiles = max(1, -(-tokens // TILE))
     padded = torch.nn.functional.pad(x, (0, 0, 0, tiles * TILE - tokens))
     return torch.cat([fast(padded[i * TILE : (i + 1) * TILE], matrix) for i in range(tiles)])[:tokens]
+
+
+def _row_by_row(x: Tensor, matrix: Matrix) -> Tensor:
+    """Each row from the same memory: where that lies may change the order of sums too."""
+    row, y = x.new_empty(1, x.shape[1]), x.new_empty(x.shape[0], matrix.dense.shape[0])
+    for i in range(x.shape[0]):
+        y[i] = fast(row.copy_(x[i : i + 1]), matrix)[0]
+    return y
 
 
 IMPLEMENTATIONS = (
