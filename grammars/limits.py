@@ -55,7 +55,7 @@ class Meter:
                 fix="Use smaller counted repetitions, lengths or enumerations.",
             )
         self._ticks += 1
-        if self._ticks % 64 == 0:
+        if self._ticks % 8 == 0:  # one step of an automaton may take tenths of a second
             self.time(where)
 
     def shared(self, key: Hashable, make: Callable[[], _Made], size: Callable[[_Made], int]) -> _Made:

@@ -139,6 +139,7 @@ class Simulator:
         movers: list[_Thread] = []
         cuts: set[int] = set()
         for thread in threads:
+            self._meter.states(0)  # it may owe thousands
             for members, target in self._nfa.chars[thread[0]]:
                 rows.append(tuple((low, high, target) for low, high in members))
                 movers.append(thread)
@@ -156,6 +157,7 @@ class Simulator:
         kept: list[_Thread] = []
         for place, owed in threads:
             if owed not in left:
+                self._meter.states(0)
                 left[owed] = self._advance(symbol, owed)
             debts = left[owed]
             if debts is not None:
