@@ -242,6 +242,27 @@ def _count_keys(context, inside, count):  # type: ignore[no-untyped-def]
             states[state, AMPLE] = total
 
 
+@inner(types.void(CONTEXT_TYPE, _i8, _i4, _i8))
+def _mark_loose(context, rule, inside, count):  # type: ignore[no-untyped-def]
+    """LOOSE of the states of a rule of Members inside keys, those inside[:count] among them that free keys lead to: of
+    all where no key has finitely many ends, else of those from which there are more than a text can hold."""
+    states, rules = states_of(context), rules_of(context)
+    loose = 2 if rules[rule, MOST] >= 0 else 1
+    if rules[rule, TIGHT] == 0:
+        rules[rule, TIGHT] = loose & 2
+        end = rules[rule + 1, START] if rule + 1 < rules.shape[0] else states.shape[0]
+        for s in range(rules[rule, START], end):
+            if states[s, PART] == INSIDE:
+                states[s, LOOSE] = loose
+        return
+    _count_keys(context, inside, count)
+    for k in range(count):
+        state = inside[k]
+        if states[state, PART] == INSIDE and states[state, AMPLE] == _KEYS:
+            states[state, LOOSE] = loose
+        states[state, AMPLE] = 0
+
+
 @inner(types.void(CONTEXT_TYPE, _u1, _i4))
 def _mark_tight(context, seen, queue):  # type: ignore[no-untyped-def]
     """TIGHT: a rule of Members in which some state inside a key has finitely many ways to end it; such states of Order
@@ -295,20 +316,8 @@ def _mark_tight(context, seen, queue):  # type: ignore[no-untyped-def]
         if kind == DISTINCT and rules[rule, TIGHT] == 1:
             rules[rule, TIGHT] = 0
             _mark_narrow(context, rule, seen, queue, _i8(tail))
-        loose = 2 if rules[rule, MOST] >= 0 else 1
-        if kind == MEMBERS and rules[rule, TIGHT] == 0:
-            rules[rule, TIGHT] = loose & 2
-            end = rules[rule + 1, START] if rule + 1 < rules.shape[0] else states.shape[0]
-            for s in range(rules[rule, START], end):
-                if states[s, PART] == INSIDE:
-                    states[s, LOOSE] = loose
-        elif kind == MEMBERS:
-            _count_keys(context, queue, _i8(tail))
-            for k in range(tail):
-                state = queue[k]
-                if states[state, PART] == INSIDE and states[state, AMPLE] == _KEYS:
-                    states[state, LOOSE] = loose
-                states[state, AMPLE] = 0
+        if kind == MEMBERS:
+            _mark_loose(context, _i8(rule), queue, _i8(tail))
 
 
 @entry(types.void(CONTEXT_TYPE, _i8s, _u1, _i4))
